@@ -1,0 +1,1 @@
+"""Memory for LLM agents that can be searched, proved and erased."""
