@@ -1,0 +1,316 @@
+"""The storage port: ledgers of events, their contents and their projections, in transactions of one scope.
+
+Storage stores and finds rows; what a row means is decided in `core`. Texts, ids and times cross this border as plain
+values (bytes, integers), and a change of a projection crosses it as data.
+
+Laws, each proved on every adapter by `muniment.testing.storage`:
+
+1. **Atomic.** What a transaction wrote is there as a whole when the block ends, and not at all when it raises.
+2. **Gap-free.** The seqs of a ledger are 0, 1, 2 …, under concurrent threads and processes; a failed transaction uses
+   none up.
+3. **No late arrivals.** A reader that has seen seq n never sees a smaller one appear later.
+4. **Once.** An event id is in a ledger at most once; a second one is a `DuplicateEventError` and nothing is stored.
+5. **Nothing is changed.** A stored event is read back as it was written, for ever; no call updates or removes one.
+6. **Together.** Projections move only in the transaction of the events they follow from.
+7. **Apart.** No call reads or changes a row of another scope; two scopes are one only if tenant and subject are equal.
+8. **One view.** A snapshot does not change while it is open.
+9. **Lazy.** Reading creates nothing: a scope exists from its first committed transaction on.
+10. **Durable.** With `durable=True` a transaction that returned survives a crash of the process and of the machine;
+    without, a crash of the process.
+11. **Closed is closed.** Every call after `close` is a `ClosedError`.
+12. **Typed.** What the driver raises arrives as a `StorageError`, its cause attached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
+
+from muniment.model.scope import Scope
+
+# --- Rows -------------------------------------------------------------------------------------------------------------
+
+
+class NewLedger(NamedTuple):
+    """The random parts of a ledger that a transaction may have to begin."""
+
+    ledger_id: bytes
+    salt: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The head row of a ledger: locked by every write, read by every search."""
+
+    scope_no: int
+    ledger_id: bytes
+    next_seq: int
+    edge: bytes
+    """The right edge of the hash tree over `next_seq` leaves."""
+    epoch: int
+    """Rises when rows disappear or are rebuilt; equal epoch and equal `next_seq` mean equal rows."""
+    salt: bytes
+    """What terms, sessions, keys and request ids of this scope are hashed with."""
+    recorded_us: int
+    """`recorded_at` of the last event; the smallest integer of 64 bits before the first."""
+    erased_us: int | None
+
+
+class NewEvent(NamedTuple):
+    """An event to append: envelope, leaf and content."""
+
+    seq: int
+    event_id: bytes
+    kind: int
+    recorded_us: int
+    digest: bytes
+    links: bytes
+    leaf: bytes
+    salt: bytes
+    body: bytes
+    session_hash: int | None
+
+
+class StoredEvent(NamedTuple):
+    """A stored event: its envelope and leaf, and its content unless that was erased."""
+
+    seq: int
+    event_id: bytes
+    kind: int
+    recorded_us: int
+    digest: bytes
+    links: bytes
+    leaf: bytes
+    salt: bytes | None
+    body: bytes | None
+
+
+class ItemRow(NamedTuple):
+    """A message, document or note as search finds it: the projection of its event and of what happened to it since."""
+
+    seq: int
+    kind: int
+    tier: int
+    """0 for what is not a note, else 1 core, 2 archival, 3 insight."""
+    timestamp_us: int
+    created_us: int
+    """The timestamp of the first version along a chain of one key."""
+    root_seq: int
+    """The seq of the first version along a chain of one key; its own seq otherwise."""
+    deleted_seq: int | None
+    superseded_seq: int | None
+    session_hash: int | None
+    speaker_hash: int | None
+    key_hash: int | None
+    text_hash: int | None
+    """Of a note's tier and text."""
+    terms: bytes
+    """One little-endian 64-bit hash per analysed token, in order."""
+
+
+class Use(NamedTuple):
+    """How often a chain of versions was handed out, and when last."""
+
+    root_seq: int
+    times: int
+    last_used_us: int
+
+
+class StoredRequest(NamedTuple):
+    """What an append with a request id did."""
+
+    request_hash: bytes
+    fingerprint: bytes
+    first_seq: int
+    num_events: int
+
+
+class ScopeRow(NamedTuple):
+    """One scope of an archive, by name."""
+
+    scope_no: int
+    tenant: str
+    subject: str | None
+    ledger_id: bytes
+    next_seq: int
+    recorded_us: int
+
+
+class StorageStats(NamedTuple):
+    """Counts over the whole archive; `size_bytes` is what its files take."""
+
+    tenants: int
+    scopes: int
+    events: int
+    contents: int
+    items: int
+    size_bytes: int
+
+
+# --- Changes of projections, as data ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AddItems:
+    rows: Sequence[ItemRow]
+
+
+@dataclass(frozen=True, slots=True)
+class HideItems:
+    """A Deletion at `at_seq` hid these items; an item already hidden keeps the Deletion that did it."""
+
+    seqs: Sequence[int]
+    at_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class SupersedeItem:
+    """The note at `by_seq` took the key of the note at `seq`."""
+
+    seq: int
+    by_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class CountUses:
+    """Add to the counts; the last use is the one given, whatever its time."""
+
+    uses: Sequence[Use]
+
+
+@dataclass(frozen=True, slots=True)
+class KeepRequest:
+    request: StoredRequest
+
+
+@dataclass(frozen=True, slots=True)
+class DropProjections:
+    """Forget every item and use of the ledger, before a rebuild; the epoch rises."""
+
+
+Change = AddItems | HideItems | SupersedeItem | CountUses | KeepRequest | DropProjections
+
+
+# --- The port ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventFilter:
+    """Which events of a ledger: `first` and `last` are inclusive seqs; None is no filter."""
+
+    first: int = 0
+    last: int | None = None
+    kinds: Collection[int] | None = None
+    session_hash: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemFilter:
+    """Which items of a ledger, as they stood after the event `at_seq` (None: now)."""
+
+    first: int = 0
+    last: int | None = None
+    at_seq: int | None = None
+    kinds: Collection[int] | None = None
+    tiers: Collection[int] | None = None
+    hidden: bool = False
+    """Whether deleted and superseded items are wanted too."""
+
+
+class Snapshot(Protocol):
+    """A view of one ledger that does not change while it is open."""
+
+    @property
+    def head(self) -> Head: ...
+
+    def read_events(self, where: EventFilter, *, limit: int, newest_first: bool = False) -> list[StoredEvent]:
+        """The first `limit` of those events, in seq order, or from the newest back."""
+        ...
+
+    def count_events(self, where: EventFilter) -> int: ...
+
+    def find_events(self, event_ids: Sequence[bytes]) -> Mapping[bytes, StoredEvent]:
+        """The events of this ledger that have one of these ids."""
+        ...
+
+    def find_seq_at(self, recorded_us: int) -> int:
+        """The greatest seq recorded at or before that instant, or -1."""
+        ...
+
+    def read_items(self, where: ItemFilter, *, limit: int, newest_first: bool = False) -> list[ItemRow]: ...
+
+    def count_items(self, where: ItemFilter) -> int: ...
+
+    def find_items(self, seqs: Sequence[int]) -> Mapping[int, ItemRow]: ...
+
+    def find_live_by_key(self, key_hash: int) -> list[ItemRow]:
+        """The notes neither deleted nor superseded whose key has that hash."""
+        ...
+
+    def find_live_by_text(self, text_hash: int) -> list[ItemRow]:
+        """The notes neither deleted nor superseded whose tier and text have that hash, oldest first."""
+        ...
+
+    def find_uses(self, root_seqs: Sequence[int]) -> Mapping[int, Use]: ...
+
+    def find_request(self, request_hash: bytes) -> StoredRequest | None: ...
+
+
+class Transaction(Snapshot, Protocol):
+    """The one writer of a ledger: its head is locked until the block ends."""
+
+    def append(self, events: Sequence[NewEvent], edge: bytes) -> None:
+        """Store the events at the end of the ledger and move its head.
+
+        Raises: DuplicateEventError for an id that the ledger already holds; UsageError for seqs that do not follow.
+        """
+        ...
+
+    def apply(self, changes: Sequence[Change]) -> None:
+        """Move the projections, in the order given."""
+        ...
+
+
+@runtime_checkable
+class Storage(Protocol):
+    """One opened archive."""
+
+    name: ClassVar[str]
+    """The adapter's technology, for reports."""
+
+    @property
+    def location(self) -> str:
+        """Where the archive is, without secrets."""
+        ...
+
+    def transaction(
+        self, scope: Scope, fresh: NewLedger, *, durable: bool = True
+    ) -> AbstractContextManager[Transaction]:
+        """Lock the scope's head, beginning its ledger with `fresh` if it has none; commit when the block ends.
+
+        Raises: StorageBusyError when others hold the lock for longer than the timeout; UsageError inside another
+                transaction of the same thread.
+        """
+        ...
+
+    def snapshot(self, scope: Scope) -> AbstractContextManager[Snapshot | None]:
+        """A view of the scope's ledger, or None where nothing was ever stored."""
+        ...
+
+    def find_tenants(self, *, after: str | None = None, limit: int) -> list[str]:
+        """Names of tenants in code point order, after that name."""
+        ...
+
+    def read_scopes(self, *, tenant: str | None = None, after: int = 0, limit: int) -> list[ScopeRow]:
+        """The named scopes with a number above `after`, in rising number."""
+        ...
+
+    def stats(self) -> StorageStats: ...
+
+    def check(self) -> list[str]:
+        """What the storage itself finds wrong with its files; empty when all is well. Cost: reads everything."""
+        ...
+
+    def close(self) -> None: ...
