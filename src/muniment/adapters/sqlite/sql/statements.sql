@@ -1,0 +1,184 @@
+-- Every statement of the adapter, by name. `:first` and `:last` are places, inclusive. A mask has bit k set where kind
+-- (or tier) k is wanted.
+
+-- name: find_tenant
+SELECT tenant_no FROM tenants WHERE name = :name;
+
+-- name: insert_tenant
+INSERT INTO tenants (name) VALUES (:name) RETURNING tenant_no;
+
+-- name: find_head
+SELECT s.scope_no, s.ledger_id, s.next_seq, s.edge, s.epoch, s.salt, s.recorded_us, s.erased_us
+FROM tenants AS t
+JOIN names AS n ON n.tenant_no = t.tenant_no AND n.subject = :subject
+JOIN scopes AS s ON s.scope_no = n.scope_no
+WHERE t.name = :tenant;
+
+-- name: insert_scope
+INSERT INTO scopes (tenant_no, ledger_id, salt) VALUES (:tenant_no, :ledger_id, :salt) RETURNING scope_no;
+
+-- name: insert_name
+INSERT INTO names (tenant_no, subject, scope_no) VALUES (:tenant_no, :subject, :scope_no);
+
+-- name: move_head
+UPDATE scopes SET next_seq = :next_seq, edge = :edge, recorded_us = :recorded_us WHERE scope_no = :scope_no;
+
+-- name: raise_epoch
+UPDATE scopes SET epoch = epoch + 1 WHERE scope_no = :scope_no RETURNING epoch;
+
+-- name: insert_event
+INSERT INTO events (place, event_id, kind, recorded_us, digest, links, leaf) VALUES (?, ?, ?, ?, ?, ?, ?);
+
+-- name: insert_content
+INSERT INTO contents (place, salt, session_hash, body) VALUES (?, ?, ?, ?);
+
+-- name: find_event
+SELECT e.place & 4294967295, e.event_id, e.kind, e.recorded_us, e.digest, e.links, e.leaf, c.salt, c.body
+FROM events AS e LEFT JOIN contents AS c ON c.place = e.place
+WHERE e.place >> 32 = :scope_no AND e.event_id = :event_id;
+
+-- name: read_events
+SELECT e.place & 4294967295, e.event_id, e.kind, e.recorded_us, e.digest, e.links, e.leaf, c.salt, c.body
+FROM events AS e LEFT JOIN contents AS c ON c.place = e.place
+WHERE e.place BETWEEN :first AND :last AND (:kinds >> e.kind) & 1
+ORDER BY e.place LIMIT :limit;
+
+-- name: read_events_newest_first
+SELECT e.place & 4294967295, e.event_id, e.kind, e.recorded_us, e.digest, e.links, e.leaf, c.salt, c.body
+FROM events AS e LEFT JOIN contents AS c ON c.place = e.place
+WHERE e.place BETWEEN :first AND :last AND (:kinds >> e.kind) & 1
+ORDER BY e.place DESC LIMIT :limit;
+
+-- name: read_session_events
+SELECT e.place & 4294967295, e.event_id, e.kind, e.recorded_us, e.digest, e.links, e.leaf, c.salt, c.body
+FROM contents AS c JOIN events AS e ON e.place = c.place
+WHERE c.place >> 32 = :scope_no AND c.session_hash = :session_hash AND c.place BETWEEN :first AND :last
+    AND (:kinds >> e.kind) & 1
+ORDER BY c.place LIMIT :limit;
+
+-- name: read_session_events_newest_first
+SELECT e.place & 4294967295, e.event_id, e.kind, e.recorded_us, e.digest, e.links, e.leaf, c.salt, c.body
+FROM contents AS c JOIN events AS e ON e.place = c.place
+WHERE c.place >> 32 = :scope_no AND c.session_hash = :session_hash AND c.place BETWEEN :first AND :last
+    AND (:kinds >> e.kind) & 1
+ORDER BY c.place DESC LIMIT :limit;
+
+-- name: read_erasures
+SELECT e.place & 4294967295, e.event_id, e.kind, e.recorded_us, e.digest, e.links, e.leaf, c.salt, c.body
+FROM events AS e LEFT JOIN contents AS c ON c.place = e.place
+WHERE e.kind = 6 AND e.place BETWEEN :first AND :last
+ORDER BY e.place LIMIT :limit;
+
+-- name: count_events
+SELECT count(*) FROM events WHERE place BETWEEN :first AND :last AND (:kinds >> kind) & 1;
+
+-- name: count_session_events
+SELECT count(*)
+FROM contents AS c JOIN events AS e ON e.place = c.place
+WHERE c.place >> 32 = :scope_no AND c.session_hash = :session_hash AND c.place BETWEEN :first AND :last
+    AND (:kinds >> e.kind) & 1;
+
+-- name: find_recorded
+SELECT recorded_us FROM events WHERE place = :place;
+
+-- name: insert_item
+INSERT INTO items (place, kind, tier, timestamp_us, created_us, root_seq, deleted_seq, superseded_seq, session_hash,
+    speaker_hash, key_hash, text_hash, terms)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: hide_item
+UPDATE items SET deleted_seq = :at_seq WHERE place = :place AND deleted_seq IS NULL;
+
+-- name: supersede_item
+UPDATE items SET superseded_seq = :by_seq WHERE place = :place;
+
+-- name: find_item
+SELECT place & 4294967295, kind, tier, timestamp_us, created_us, root_seq, deleted_seq, superseded_seq, session_hash,
+    speaker_hash, key_hash, text_hash, terms
+FROM items WHERE place = :place;
+
+-- name: read_items
+SELECT place & 4294967295, kind, tier, timestamp_us, created_us, root_seq, deleted_seq, superseded_seq, session_hash,
+    speaker_hash, key_hash, text_hash, terms
+FROM items
+WHERE place BETWEEN :first AND :last AND (:kinds >> kind) & 1 AND (:tiers >> tier) & 1
+    AND (:hidden OR ((deleted_seq IS NULL OR deleted_seq > :at_seq) AND (superseded_seq IS NULL OR superseded_seq > :at_seq)))
+ORDER BY place LIMIT :limit;
+
+-- name: read_items_newest_first
+SELECT place & 4294967295, kind, tier, timestamp_us, created_us, root_seq, deleted_seq, superseded_seq, session_hash,
+    speaker_hash, key_hash, text_hash, terms
+FROM items
+WHERE place BETWEEN :first AND :last AND (:kinds >> kind) & 1 AND (:tiers >> tier) & 1
+    AND (:hidden OR ((deleted_seq IS NULL OR deleted_seq > :at_seq) AND (superseded_seq IS NULL OR superseded_seq > :at_seq)))
+ORDER BY place DESC LIMIT :limit;
+
+-- name: count_items
+SELECT count(*)
+FROM items
+WHERE place BETWEEN :first AND :last AND (:kinds >> kind) & 1 AND (:tiers >> tier) & 1
+    AND (:hidden OR ((deleted_seq IS NULL OR deleted_seq > :at_seq) AND (superseded_seq IS NULL OR superseded_seq > :at_seq)));
+
+-- name: find_live_by_key
+SELECT place & 4294967295, kind, tier, timestamp_us, created_us, root_seq, deleted_seq, superseded_seq, session_hash,
+    speaker_hash, key_hash, text_hash, terms
+FROM items
+WHERE place >> 32 = :scope_no AND key_hash = :key_hash AND deleted_seq IS NULL AND superseded_seq IS NULL
+ORDER BY place;
+
+-- name: find_live_by_text
+SELECT place & 4294967295, kind, tier, timestamp_us, created_us, root_seq, deleted_seq, superseded_seq, session_hash,
+    speaker_hash, key_hash, text_hash, terms
+FROM items
+WHERE place >> 32 = :scope_no AND text_hash = :text_hash AND deleted_seq IS NULL AND superseded_seq IS NULL
+ORDER BY place;
+
+-- name: count_use
+INSERT INTO usage (place, times, last_used_us) VALUES (?, ?, ?)
+ON CONFLICT (place) DO UPDATE SET times = times + excluded.times, last_used_us = excluded.last_used_us;
+
+-- name: find_use
+SELECT place & 4294967295, times, last_used_us FROM usage WHERE place = :place;
+
+-- name: drop_items
+DELETE FROM items WHERE place BETWEEN :first AND :last;
+
+-- name: drop_usage
+DELETE FROM usage WHERE place BETWEEN :first AND :last;
+
+-- name: insert_request
+INSERT INTO requests (scope_no, request_hash, fingerprint, first_seq, num_events) VALUES (?, ?, ?, ?, ?);
+
+-- name: find_request
+SELECT request_hash, fingerprint, first_seq, num_events FROM requests
+WHERE scope_no = :scope_no AND request_hash = :request_hash;
+
+-- name: find_tenants
+SELECT name FROM tenants WHERE name > :after ORDER BY name LIMIT :limit;
+
+-- name: read_scopes
+SELECT s.scope_no, t.name, n.subject, s.ledger_id, s.next_seq, s.recorded_us
+FROM scopes AS s
+JOIN names AS n ON n.scope_no = s.scope_no
+JOIN tenants AS t ON t.tenant_no = s.tenant_no
+WHERE s.scope_no > :after
+ORDER BY s.scope_no LIMIT :limit;
+
+-- name: read_scopes_of_tenant
+SELECT s.scope_no, t.name, n.subject, s.ledger_id, s.next_seq, s.recorded_us
+FROM tenants AS t
+JOIN names AS n ON n.tenant_no = t.tenant_no
+JOIN scopes AS s ON s.scope_no = n.scope_no
+WHERE t.name = :tenant AND s.scope_no > :after
+ORDER BY s.scope_no LIMIT :limit;
+
+-- name: stats
+SELECT (SELECT count(*) FROM tenants), (SELECT count(*) FROM names), (SELECT coalesce(sum(next_seq), 0) FROM scopes),
+    (SELECT count(*) FROM contents), (SELECT count(*) FROM items);
+
+-- name: find_setting
+SELECT value FROM settings WHERE name = :name;
+
+-- name: keep_setting
+INSERT INTO settings (name, value) VALUES (:name, :value)
+ON CONFLICT (name) DO UPDATE SET value = excluded.value;
