@@ -32,8 +32,7 @@ from muniment.errors import (
     UnsupportedError,
     UsageError,
 )
-from muniment.model.scope import Scope
-from muniment.ports.storage import (
+from muniment.model.rows import (
     AddItems,
     Change,
     CountUses,
@@ -53,6 +52,7 @@ from muniment.ports.storage import (
     SupersedeItem,
     Use,
 )
+from muniment.model.scope import Scope
 
 Durability = Literal["full", "normal"]
 

@@ -1,0 +1,196 @@
+"""The rows that cross the border between the engine and a storage: plain values, and changes as data.
+
+Ids and hashes are bytes and integers, instants microseconds since 1970; a seq is a place in one ledger.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class NewLedger(NamedTuple):
+    """The random parts of a ledger that a transaction may have to begin."""
+
+    ledger_id: bytes
+    salt: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """The head row of a ledger: locked by every write, read by every search."""
+
+    scope_no: int
+    ledger_id: bytes
+    next_seq: int
+    edge: bytes
+    """The right edge of the hash tree over `next_seq` leaves."""
+    epoch: int
+    """Rises when rows disappear or are rebuilt; equal epoch and equal `next_seq` mean equal rows."""
+    salt: bytes
+    """What terms, sessions, keys and request ids of this scope are hashed with."""
+    recorded_us: int
+    """`recorded_at` of the last event; the smallest integer of 64 bits before the first."""
+    erased_us: int | None
+
+
+class NewEvent(NamedTuple):
+    """An event to append: envelope, leaf and content."""
+
+    seq: int
+    event_id: bytes
+    kind: int
+    recorded_us: int
+    digest: bytes
+    links: bytes
+    leaf: bytes
+    salt: bytes
+    body: bytes
+    session_hash: int | None
+
+
+class StoredEvent(NamedTuple):
+    """A stored event: its envelope and leaf, and its content unless that was erased."""
+
+    seq: int
+    event_id: bytes
+    kind: int
+    recorded_us: int
+    digest: bytes
+    links: bytes
+    leaf: bytes
+    salt: bytes | None
+    body: bytes | None
+
+
+class ItemRow(NamedTuple):
+    """A message, document or note as search finds it: the projection of its event and of what happened to it since."""
+
+    seq: int
+    kind: int
+    tier: int
+    """0 for what is not a note, else 1 core, 2 archival, 3 insight."""
+    timestamp_us: int
+    created_us: int
+    """The timestamp of the first version along a chain of one key."""
+    root_seq: int
+    """The seq of the first version along a chain of one key; its own seq otherwise."""
+    deleted_seq: int | None
+    superseded_seq: int | None
+    session_hash: int | None
+    speaker_hash: int | None
+    key_hash: int | None
+    text_hash: int | None
+    """Of a note's tier and text."""
+    terms: bytes
+    """One little-endian 64-bit hash per analysed token, in order."""
+
+
+class Use(NamedTuple):
+    """How often a chain of versions was handed out, and when last."""
+
+    root_seq: int
+    times: int
+    last_used_us: int
+
+
+class StoredRequest(NamedTuple):
+    """What an append with a request id did."""
+
+    request_hash: bytes
+    fingerprint: bytes
+    first_seq: int
+    num_events: int
+
+
+class ScopeRow(NamedTuple):
+    """One scope of an archive, by name."""
+
+    scope_no: int
+    tenant: str
+    subject: str | None
+    ledger_id: bytes
+    next_seq: int
+    recorded_us: int
+
+
+class StorageStats(NamedTuple):
+    """Counts over the whole archive; `size_bytes` is what its files take."""
+
+    tenants: int
+    scopes: int
+    events: int
+    contents: int
+    items: int
+    size_bytes: int
+
+
+# --- Changes of projections, as data ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AddItems:
+    rows: Sequence[ItemRow]
+
+
+@dataclass(frozen=True, slots=True)
+class HideItems:
+    """A Deletion at `at_seq` hid these items; an item already hidden keeps the Deletion that did it."""
+
+    seqs: Sequence[int]
+    at_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class SupersedeItem:
+    """The note at `by_seq` took the key of the note at `seq`."""
+
+    seq: int
+    by_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class CountUses:
+    """Add to the counts; the last use is the one given, whatever its time."""
+
+    uses: Sequence[Use]
+
+
+@dataclass(frozen=True, slots=True)
+class KeepRequest:
+    request: StoredRequest
+
+
+@dataclass(frozen=True, slots=True)
+class DropProjections:
+    """Forget every item and use of the ledger, before a rebuild; the epoch rises."""
+
+
+Change = AddItems | HideItems | SupersedeItem | CountUses | KeepRequest | DropProjections
+
+
+# --- Filters ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventFilter:
+    """Which events of a ledger: `first` and `last` are inclusive seqs; None is no filter."""
+
+    first: int = 0
+    last: int | None = None
+    kinds: Collection[int] | None = None
+    session_hash: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ItemFilter:
+    """Which items of a ledger, as they stood after the event `at_seq` (None: now)."""
+
+    first: int = 0
+    last: int | None = None
+    at_seq: int | None = None
+    kinds: Collection[int] | None = None
+    tiers: Collection[int] | None = None
+    hidden: bool = False
+    """Whether deleted and superseded items are wanted too."""
