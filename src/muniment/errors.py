@@ -38,6 +38,11 @@ class MunimentError(Exception):
     code: ClassVar[str] = "error"
     retryable: ClassVar[bool] = False
 
+    num_stored: int = 0
+    """Of a call that stores in several transactions: how many entries it had stored when it failed."""
+    failed_scope: object = None
+    """Of such a call: the scope whose transaction failed."""
+
     def __init__(self, message: str | None = None, **attributes: Any) -> None:
         self.message = message if message is not None else (type(self).__doc__ or "").split("\n", 1)[0]
         super().__init__(self.message)

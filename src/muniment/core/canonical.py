@@ -129,17 +129,13 @@ def decode_links(links: bytes) -> dict[str, Any]:
     out: dict[str, Any] = {}
     at = 0
     while at < len(links):
-        if at + 5 > len(links):
-            raise IntegrityError("the links of an event are cut short")
-        tag = links[at]
         end = at + 5 + int.from_bytes(links[at + 1 : at + 5], "big")
-        value = links[at + 5 : end]
-        if end > len(links):
+        if at + 5 > len(links) or end > len(links):
             raise IntegrityError("the links of an event are cut short")
-        name, decode = _LINK_DECODERS.get(tag, (None, None))
-        if name is None or decode is None:
-            raise IntegrityError(f"the links of an event have an unknown field {tag}")
-        out[name] = decode(value)
+        name, decode = _LINK_DECODERS.get(links[at], (None, None))
+        if name is None or decode is None or name in out:
+            raise IntegrityError(f"the links of an event have an unexpected field {links[at]}")
+        out[name] = decode(links[at + 5 : end])
         at = end
     return out
 
@@ -153,14 +149,36 @@ def _pack_ids(ids: tuple[UUID, ...]) -> bytes:
 
 
 def _unpack_ids(value: bytes) -> tuple[UUID, ...]:
+    _check_length(value, len(value) // 16 * 16)
     return tuple([UUID(bytes=value[at : at + 16]) for at in range(0, len(value), 16)])
+
+
+def _unpack_id(value: bytes) -> UUID:
+    _check_length(value, 16)
+    return UUID(bytes=value)
+
+
+def _unpack_bool(value: bytes) -> bool:
+    if value not in (b"\x00", b"\x01"):
+        raise IntegrityError("a link of an event is neither true nor false")
+    return value == b"\x01"
+
+
+def _unpack_count(value: bytes) -> int:
+    _check_length(value, 8)
+    return int.from_bytes(value, "big")
+
+
+def _check_length(value: bytes, wanted: int) -> None:
+    if len(value) != wanted:
+        raise IntegrityError(f"a link of an event has {len(value)} bytes")
 
 
 _LINK_DECODERS: Final[Mapping[int, tuple[str, Callable[[bytes], Any]]]] = {
     _TAG_TARGETS: ("targets", _unpack_ids),
-    _TAG_WHOLE: ("whole_scope", lambda value: value == b"\x01"),
-    _TAG_COUNT: ("count", lambda value: int.from_bytes(value, "big")),
-    _TAG_SUPERSEDES: ("supersedes", lambda value: UUID(bytes=value)),
+    _TAG_WHOLE: ("whole_scope", _unpack_bool),
+    _TAG_COUNT: ("count", _unpack_count),
+    _TAG_SUPERSEDES: ("supersedes", _unpack_id),
 }
 
 
@@ -192,19 +210,26 @@ def encode_object(value: Mapping[str, JsonValue]) -> bytes:
 
 
 def decode_event(kind: int, event_id: bytes, seq: int, recorded_at: datetime, links: bytes, body: bytes) -> Event:
-    """The stored event from its envelope and content, without checking the fields again."""
-    name = KINDS[kind - 1]
-    content: dict[str, Any] = from_json(body)
+    """The stored event from its envelope and content, without checking the fields again: a digest covers them.
+
+    Raises: IntegrityError for bytes that no version has written.
+    """
+    name = kind_name(kind)
     values: dict[str, Any] = {"id": UUID(bytes=event_id), "seq": seq, "recorded_at": recorded_at, "kind": name}
-    if name in LINK_FIELDS:
+    if links:
         values.update(decode_links(links))
-    get = content.get
-    for field, default, decode in _DECODERS[name]:
-        value = get(field)
-        if value is None:
-            values.setdefault(field, default)
-        else:
-            values[field] = value if decode is None else decode(value)
+    try:
+        get = from_json(body).get
+        for field, default, decode in _DECODERS[name]:
+            value = get(field)
+            if value is None:
+                values.setdefault(field, default)
+            else:
+                values[field] = value if decode is None else decode(value)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise IntegrityError(
+            f"the content of event {values['id']} is not one that was ever written", seq=seq
+        ) from error
     return build_trusted(EVENT_TYPES[name], values)
 
 

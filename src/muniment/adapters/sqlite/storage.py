@@ -59,6 +59,7 @@ Durability = Literal["full", "normal"]
 _MEMORY: Final = ":memory:"
 _SEQ_BITS: Final = 32
 _SEQ_MASK: Final = 0xFFFF_FFFF
+_NOWHERE: Final = -1
 _ALL: Final = -1
 _ERASURE_ONLY: Final = 1 << 6
 _READERS_KEPT: Final = 8
@@ -163,7 +164,8 @@ class SqliteSnapshot:
         return None
 
     def _place(self, seq: int) -> int:
-        return self._head.scope_no << _SEQ_BITS | seq
+        """The place of a seq in this ledger; for what cannot be a seq, one where nothing ever is."""
+        return self._head.scope_no << _SEQ_BITS | seq if 0 <= seq <= _SEQ_MASK else _NOWHERE
 
     def _range(self, first: int, last: int | None) -> _Rows:
         """The places of those seqs, cut to what this view holds."""
@@ -216,13 +218,18 @@ class SqliteTransaction(SqliteSnapshot):
         if not events:
             return
         shift = head.scope_no << _SEQ_BITS
+        self._connection.execute("SAVEPOINT append")
         try:
             self._connection.executemany(
                 STATEMENTS["insert_event"],
                 [(shift | e.seq, e.event_id, e.kind, e.recorded_us, e.digest, e.links, e.leaf) for e in events],
             )
         except apsw.ConstraintError as error:
-            raise self._duplicate_among(events) from error
+            duplicate = self._duplicate_among(events)
+            self._connection.execute("ROLLBACK TO append")
+            raise duplicate from error
+        finally:
+            self._connection.execute("RELEASE append")
         self._connection.executemany(
             STATEMENTS["insert_content"], [(shift | e.seq, e.salt, e.session_hash, e.body) for e in events]
         )

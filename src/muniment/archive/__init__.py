@@ -1,0 +1,9 @@
+"""The use cases: an archive, its tenants, the memory of one scope."""
+
+from muniment.archive.archive import Archive
+from muniment.archive.listing import Listing, Page
+from muniment.archive.memory import UNSET, Memory
+from muniment.archive.opening import open_archive
+from muniment.archive.tenant import ScopeInfo, Tenant
+
+__all__ = ["UNSET", "Archive", "Listing", "Memory", "Page", "ScopeInfo", "Tenant", "open_archive"]

@@ -1,0 +1,51 @@
+"""What every use case of one opened archive shares: its storage, its clock, its randomness and its tokenizer."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from typing import Final
+from uuid import UUID
+
+from muniment.core.canonical import LEDGER_ID_BYTES, SALT_BYTES
+from muniment.core.project import Hashes
+from muniment.core.text import Tokenizer
+from muniment.model.rows import Head, NewLedger
+from muniment.ports.clock import Clock, Entropy
+from muniment.ports.storage import Storage
+
+_HASHES_KEPT: Final = 256
+"""Ledgers whose hashed terms are remembered; each takes up to a few megabytes."""
+
+
+class Engine:
+    """The parts of an archive, handed to its scopes; safe from many threads."""
+
+    def __init__(self, storage: Storage, *, clock: Clock, entropy: Entropy, tokenizer: Tokenizer) -> None:
+        self.storage = storage
+        self.clock = clock
+        self.entropy = entropy
+        self.tokenizer = tokenizer
+        self._hashes: OrderedDict[bytes, Hashes] = OrderedDict()
+        self._hashes_lock = threading.Lock()
+
+    def new_ledger(self) -> NewLedger:
+        """The random parts of a ledger that may have to be begun."""
+        random = self.entropy(LEDGER_ID_BYTES + SALT_BYTES)
+        return NewLedger(random[:LEDGER_ID_BYTES], random[LEDGER_ID_BYTES:])
+
+    def new_id(self) -> UUID:
+        """A random id of version 4."""
+        return UUID(bytes=self.entropy(16), version=4)
+
+    def hashes_of(self, head: Head) -> Hashes:
+        """The hashes of a ledger, kept for its next use."""
+        with self._hashes_lock:
+            hashes = self._hashes.get(head.ledger_id)
+            if hashes is None:
+                hashes = self._hashes[head.ledger_id] = Hashes(head.salt)
+                if len(self._hashes) > _HASHES_KEPT:
+                    self._hashes.popitem(last=False)
+            else:
+                self._hashes.move_to_end(head.ledger_id)
+            return hashes
