@@ -85,6 +85,8 @@ class ItemRow(NamedTuple):
     """Of a note's tier and text."""
     terms: bytes
     """One little-endian 64-bit hash per analysed token, in order."""
+    retain_us: int | None = None
+    """The instant after which it need not be kept."""
 
 
 class Use(NamedTuple):
@@ -105,14 +107,44 @@ class StoredRequest(NamedTuple):
 
 
 class ScopeRow(NamedTuple):
-    """One scope of an archive, by name."""
+    """One ledger of an archive with the scope it belongs to, or the tenant it belonged to."""
 
     scope_no: int
     tenant: str
+    """Empty where the tenant was dropped."""
     subject: str | None
+    """None for the unscoped shelf, and for a ledger whose scope was erased."""
     ledger_id: bytes
     next_seq: int
     recorded_us: int
+    erased_us: int | None = None
+
+
+class PendingClean(NamedTuple):
+    """An erasure whose bytes the files may still hold."""
+
+    receipt_id: bytes
+    ledger_id: bytes
+    at_us: int
+
+
+class CleanOutcome(NamedTuple):
+    """What a clean step did."""
+
+    completed: Sequence[PendingClean]
+    """The erasures of which no byte is left."""
+    blocked: str | None
+    """Why it could not be finished, if it could not."""
+    markers_searched: int
+    residue_hits: int
+    """How often a marker was found in the files."""
+    orphan_rows: int
+    """Rows without the event or content that they belong to."""
+    free_pages: int
+    size_before: int
+    size_after: int
+    copies: Sequence[str] = ()
+    """Copies of the archive that this version made and that the clean step leaves alone: the operator deletes them."""
 
 
 class StorageStats(NamedTuple):
@@ -167,7 +199,59 @@ class DropProjections:
     """Forget every item and use of the ledger, before a rebuild; the epoch rises."""
 
 
-Change = AddItems | HideItems | SupersedeItem | CountUses | KeepRequest | DropProjections
+@dataclass(frozen=True, slots=True)
+class EraseEvents:
+    """Destroy the content of these events and every row made from it; the epoch rises.
+
+    A kept request that stored one of them loses its fingerprint, which was made from the content.
+    """
+
+    events: Sequence[tuple[int, bytes]]
+    """Seq and event id of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class EraseLedger:
+    """Destroy every content of the ledger, every row made from it, its requests, its salt and the name of its scope."""
+
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class MoveRoots:
+    """The first version of a chain is gone: its other versions count from their oldest one."""
+
+    rows: Sequence[tuple[int, int, int]]
+    """Of each item: seq, new `root_seq`, new `created_us`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetUses:
+    """Set the counts of these chains; a chain of 0 uses has no row."""
+
+    uses: Sequence[Use]
+
+
+@dataclass(frozen=True, slots=True)
+class AwaitClean:
+    """The files hold bytes of what this transaction destroys, until a clean step has run."""
+
+    pending: PendingClean
+
+
+Change = (
+    AddItems
+    | HideItems
+    | SupersedeItem
+    | CountUses
+    | KeepRequest
+    | DropProjections
+    | EraseEvents
+    | EraseLedger
+    | MoveRoots
+    | SetUses
+    | AwaitClean
+)
 
 
 # --- Filters ----------------------------------------------------------------------------------------------------------
@@ -194,3 +278,5 @@ class ItemFilter:
     tiers: Collection[int] | None = None
     hidden: bool = False
     """Whether deleted and superseded items are wanted too."""
+    retained_until_us: int | None = None
+    """Only items that need not be kept after an instant up to this one."""

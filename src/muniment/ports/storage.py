@@ -19,6 +19,8 @@ Laws, each proved on every adapter by `muniment.testing.storage`:
     without, a crash of the process.
 11. **Closed is closed.** Every call after `close` is a `ClosedError`.
 12. **Typed.** What the driver raises arrives as a `StorageError`, its cause attached.
+13. **Gone.** What was erased is in no row of any table when the transaction commits, and in no byte of any file when a
+    clean step has completed its receipt; the envelopes stay.
 """
 
 from __future__ import annotations
@@ -29,12 +31,14 @@ from typing import ClassVar, Protocol, runtime_checkable
 
 from muniment.model.rows import (
     Change,
+    CleanOutcome,
     EventFilter,
     Head,
     ItemFilter,
     ItemRow,
     NewEvent,
     NewLedger,
+    PendingClean,
     ScopeRow,
     StorageStats,
     StoredEvent,
@@ -72,6 +76,10 @@ class Snapshot(Protocol):
 
     def find_live_by_key(self, key_hash: int) -> list[ItemRow]:
         """The notes neither deleted nor superseded whose key has that hash."""
+        ...
+
+    def find_by_key(self, key_hash: int) -> list[ItemRow]:
+        """Every note that ever held a key with that hash, oldest first."""
         ...
 
     def find_live_by_text(self, text_hash: int) -> list[ItemRow]:
@@ -120,16 +128,41 @@ class Storage(Protocol):
         """
         ...
 
-    def snapshot(self, scope: Scope) -> AbstractContextManager[Snapshot | None]:
-        """A view of the scope's ledger, or None where nothing was ever stored."""
+    def snapshot(self, of: Scope | bytes) -> AbstractContextManager[Snapshot | None]:
+        """A view of a scope's ledger, or of the ledger with that id; None where there is none.
+
+        Not inside a transaction of the same thread on a private database, which has one connection.
+        """
         ...
 
     def find_tenants(self, *, after: str | None = None, limit: int) -> list[str]:
         """Names of tenants in code point order, after that name."""
         ...
 
-    def read_scopes(self, *, tenant: str | None = None, after: int = 0, limit: int) -> list[ScopeRow]:
-        """The named scopes with a number above `after`, in rising number."""
+    def read_scopes(
+        self, *, tenant: str | None = None, erased: bool = False, after: int = 0, limit: int
+    ) -> list[ScopeRow]:
+        """The scopes with a number above `after`, in rising number: the named ones, or the ledgers of erased ones."""
+        ...
+
+    def drop_tenant(self, name: str) -> bool:
+        """Destroy the name of a tenant that has no scope left; whether there was one.
+
+        Raises: ConflictError if it has scopes.
+        """
+        ...
+
+    def find_pending(self) -> list[PendingClean]:
+        """The erasures whose bytes the files may still hold, oldest first."""
+        ...
+
+    def clean(self, *, markers: Sequence[bytes] = (), wait_s: float) -> CleanOutcome:
+        """Leave no byte of what was erased before, waiting up to `wait_s` for readers to let go.
+
+        `markers` are bytes that were destroyed, to be searched for afterwards.
+
+        Cost: rewrites the files, about 5 s per GB.
+        """
         ...
 
     def stats(self) -> StorageStats: ...

@@ -7,8 +7,7 @@ WAL database when a reader and a checkpoint meet).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, Protocol, cast
 
 import apsw
@@ -39,53 +38,108 @@ Binding = int | bytes | str | None
 Bindings = Mapping[str, Binding] | Sequence[Binding]
 
 
-class Cursor(Protocol):
-    """The rows of a statement. The driver's own annotations are too wide to check against."""
+Row = tuple[Any, ...]
+
+
+class Database:
+    """A connection whose errors are the package's and whose rows are plain tuples."""
+
+    def __init__(self, connection: apsw.Connection, location: str) -> None:
+        # The driver's own annotations are too wide to check against.
+        self._connection = cast("_Connection", connection)
+        self._location = location
 
     @property
-    def get(self) -> Any:
-        """The one value of a one-column, one-row answer; None where there is no row."""
-        ...
+    def in_transaction(self) -> bool:
+        return self._connection.in_transaction
 
-    def __iter__(self) -> Iterator[tuple[Any, ...]]: ...
+    def rows(self, sql: str, bindings: Bindings | None = None) -> list[Row]:
+        """Every row of the answer."""
+        try:
+            return list(self._connection.execute(sql, bindings))
+        except apsw.Error as error:
+            raise translate(error, self._location) from error
+
+    def row(self, sql: str, bindings: Bindings | None = None) -> Row | None:
+        """The first row of the answer, if there is one."""
+        rows = self.rows(sql, bindings)
+        return rows[0] if rows else None
+
+    def integer(self, sql: str, bindings: Bindings | None = None) -> int:
+        """The one integer that the statement answers with.
+
+        Raises: IntegrityError if it answers with anything else.
+        """
+        row = self.row(sql, bindings)
+        value = None if row is None else row[0]
+        if not isinstance(value, int):
+            raise IntegrityError(f"{self._location}: a row that must be there is missing (found {value!r})")
+        return value
+
+    def run(self, sql: str, bindings: Bindings | None = None) -> None:
+        """Run one statement, or several without bindings."""
+        try:
+            self._connection.execute(sql, bindings)
+        except apsw.Error as error:
+            raise translate(error, self._location) from error
+
+    def run_many(self, sql: str, rows: Iterable[Sequence[Binding]]) -> None:
+        """Run one statement once per row of bindings."""
+        try:
+            self._connection.executemany(sql, rows)
+        except apsw.Error as error:
+            raise translate(error, self._location) from error
+
+    def roll_back(self) -> None:
+        """End the transaction without its writes; fine where the driver has already ended it."""
+        if self._connection.in_transaction:
+            self.run("ROLLBACK")
+
+    def close(self, *, untouched: bool = False) -> None:
+        """Close it; with `untouched`, without folding the write-ahead log into the file on the way out."""
+        if untouched:
+            self._connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        self._connection.close()
 
 
-class Connection(Protocol):
-    """What this adapter uses of a connection of the driver."""
+class _Connection(Protocol):
+    """What is used of the driver's connection."""
 
     @property
     def in_transaction(self) -> bool: ...
 
-    def execute(self, sql: str, bindings: Bindings | None = None, /) -> Cursor: ...
+    def execute(self, sql: str, bindings: Bindings | None = None, /) -> Iterable[Row]: ...
 
-    def executemany(self, sql: str, rows: Iterable[Bindings], /) -> Cursor: ...
+    def executemany(self, sql: str, rows: Iterable[Bindings], /) -> object: ...
 
     def config(self, op: int, value: int, /) -> object: ...
 
     def close(self) -> None: ...
 
 
-def connect(path: str, *, create: bool, busy_timeout_s: float, page_count_max: int | None = None) -> Connection:
+def connect(path: str, *, create: bool, busy_timeout_s: float, page_count_max: int | None = None) -> Database:
     """A connection that waits for others up to the timeout and overwrites what it deletes with zeros.
 
     Raises: StorageUnavailableError if the file cannot be opened.
     """
     flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
-    with translated_errors(path):
-        opened = apsw.Connection(path, flags=flags, statementcachesize=STATEMENT_CACHE)
-        opened.set_busy_handler(_wait_until(busy_timeout_s))
-        connection = cast("Connection", opened)
+    try:
+        connection = apsw.Connection(path, flags=flags, statementcachesize=STATEMENT_CACHE)
+        connection.set_busy_handler(_wait_until(busy_timeout_s))
         # Nothing that reaches SQL may touch the schema, the file's pages or functions with side effects.
         connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
         connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
-        connection.execute("PRAGMA secure_delete=ON")
-        connection.execute("PRAGMA temp_store=MEMORY")
-        connection.execute("PRAGMA cell_size_check=ON")
-        connection.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
-        connection.execute(f"PRAGMA wal_autocheckpoint={WAL_AUTOCHECKPOINT_PAGES}")
-        if page_count_max is not None:
-            connection.execute(f"PRAGMA max_page_count={page_count_max}")
-    return connection
+    except apsw.Error as error:
+        raise translate(error, path) from error
+    database = Database(connection, path)
+    database.run("PRAGMA secure_delete=ON")
+    database.run("PRAGMA temp_store=MEMORY")
+    database.run("PRAGMA cell_size_check=ON")
+    database.run(f"PRAGMA cache_size=-{CACHE_KIB}")
+    database.run(f"PRAGMA wal_autocheckpoint={WAL_AUTOCHECKPOINT_PAGES}")
+    if page_count_max is not None:
+        database.run(f"PRAGMA max_page_count={page_count_max}")
+    return database
 
 
 def _wait_until(timeout_s: float) -> Callable[[int], bool]:
@@ -101,23 +155,6 @@ def _wait_until(timeout_s: float) -> Callable[[int], bool]:
         return True
 
     return wait
-
-
-def read_int(connection: Connection, sql: str) -> int:
-    """The one integer that a statement answers with."""
-    value = connection.execute(sql).get
-    if not isinstance(value, int):
-        raise IntegrityError(f"{sql} answered {value!r}")
-    return value
-
-
-@contextmanager
-def translated_errors(location: str) -> Generator[None]:
-    """Turn what the driver raises into the package's errors, with the driver's as the cause."""
-    try:
-        yield
-    except apsw.Error as error:
-        raise translate(error, location) from error
 
 
 def translate(error: apsw.Error, location: str) -> StorageError:

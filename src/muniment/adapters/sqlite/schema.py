@@ -14,7 +14,7 @@ from typing import Final
 
 import apsw
 
-from muniment.adapters.sqlite.connection import BUSY_SLEEP_S, Connection, read_int
+from muniment.adapters.sqlite.connection import BUSY_SLEEP_S, Database
 from muniment.adapters.sqlite.statements import SCHEMA
 from muniment.errors import SchemaMismatchError, StorageBusyError, StorageError, StorageUnavailableError
 
@@ -74,7 +74,7 @@ def check_version(location: str, found: int, wanted: int = SCHEMA_VERSION) -> No
 
 
 def prepare(
-    connection: Connection,
+    database: Database,
     path: str,
     *,
     create: bool,
@@ -86,42 +86,41 @@ def prepare(
     Raises: SchemaMismatchError for a newer schema or one that no migration leads away from; StorageError for a database
             of another application.
     """
-    found = read_int(connection, "PRAGMA user_version")
+    found = database.integer("PRAGMA user_version")
     check_version(path, found, wanted)
     if found == wanted:
         return None
     if found == 0:
         if not create:
             raise StorageUnavailableError(f"{path}: there is no archive")
-        _create(connection, path, wanted)
+        _create(database, path, wanted)
         return None
-    return _upgrade(connection, path, migrations, wanted)
+    return _upgrade(database, path, migrations, wanted)
 
 
-def _create(connection: Connection, path: str, wanted: int) -> None:
-    connection.execute("BEGIN IMMEDIATE")
+def _create(database: Database, path: str, wanted: int) -> None:
+    database.run("BEGIN IMMEDIATE")
     try:
         # Another process may have created it while this one waited.
-        if read_int(connection, "PRAGMA user_version") == 0:
-            if read_int(connection, "SELECT count(*) FROM sqlite_schema"):
+        if database.integer("PRAGMA user_version") == 0:
+            if database.integer("SELECT count(*) FROM sqlite_schema"):
                 raise StorageError(f"{path} is not a Muniment archive: it is another application's SQLite database")
-            connection.execute(SCHEMA)
-            connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
-            connection.execute(f"PRAGMA user_version={wanted}")
-        connection.execute("COMMIT")
+            database.run(SCHEMA)
+            database.run(f"PRAGMA application_id={APPLICATION_ID}")
+            database.run(f"PRAGMA user_version={wanted}")
+        database.run("COMMIT")
     except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
+        database.roll_back()
         raise
 
 
-def _upgrade(connection: Connection, path: str, migrations: Mapping[int, str], wanted: int) -> Path | None:
+def _upgrade(database: Database, path: str, migrations: Mapping[int, str], wanted: int) -> Path | None:
     """Run the migrations in one transaction, after a backup of the file as it was."""
-    connection.execute("BEGIN IMMEDIATE")
+    database.run("BEGIN IMMEDIATE")
     try:
-        found = read_int(connection, "PRAGMA user_version")
+        found = database.integer("PRAGMA user_version")
         if found == wanted:
-            connection.execute("COMMIT")
+            database.run("COMMIT")
             return None
         steps = range(found + 1, wanted + 1)
         missing = [step for step in steps if step not in migrations]
@@ -134,12 +133,11 @@ def _upgrade(connection: Connection, path: str, migrations: Mapping[int, str], w
             )
         backup = _write_backup(path, found)
         for step in steps:
-            connection.execute(migrations[step])
-            connection.execute(f"PRAGMA user_version={step}")
-        connection.execute("COMMIT")
+            database.run(migrations[step])
+            database.run(f"PRAGMA user_version={step}")
+        database.run("COMMIT")
     except BaseException:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
+        database.roll_back()
         raise
     return backup
 
@@ -165,7 +163,7 @@ def _write_backup(path: str, version: int) -> Path:
     return target
 
 
-def use_write_ahead_log(connection: Connection, path: str, timeout_s: float) -> None:
+def use_write_ahead_log(database: Database, path: str, timeout_s: float) -> None:
     """Switch the file to the write-ahead log; SQLite does not call the busy handler for that, so wait here.
 
     Raises: StorageBusyError after the timeout; StorageUnavailableError where the file system cannot do it.
@@ -173,12 +171,12 @@ def use_write_ahead_log(connection: Connection, path: str, timeout_s: float) -> 
     deadline = time.monotonic() + timeout_s
     while True:
         try:
-            mode = connection.execute("PRAGMA journal_mode=WAL").get
-        except apsw.BusyError as error:
+            mode = database.row("PRAGMA journal_mode=WAL")
+        except StorageBusyError:
             if time.monotonic() > deadline:
-                raise StorageBusyError(f"{path}: others held the archive while it was opened; retry") from error
+                raise
             time.sleep(BUSY_SLEEP_S)
             continue
-        if mode != "wal":
+        if mode != ("wal",):
             raise StorageUnavailableError(f"{path}: its file system cannot hold a write-ahead log ({mode})")
         return

@@ -5,8 +5,10 @@
 
 CREATE TABLE tenants (
     tenant_no  INTEGER PRIMARY KEY,
-    name       TEXT NOT NULL UNIQUE
+    name       TEXT UNIQUE
 ) STRICT;
+
+-- A dropped tenant keeps its number and loses its name.
 
 -- Heads. A scope's name is apart, in `names`, so that it can be destroyed while the head stays.
 CREATE TABLE scopes (
@@ -87,11 +89,13 @@ CREATE TABLE items (
     speaker_hash    INTEGER,
     key_hash        INTEGER,
     text_hash       INTEGER,
-    terms           BLOB NOT NULL
+    terms           BLOB NOT NULL,
+    retain_us       INTEGER
 ) STRICT;
 
-CREATE INDEX items_by_key ON items (place >> 32, key_hash)
-    WHERE key_hash IS NOT NULL AND deleted_seq IS NULL AND superseded_seq IS NULL;
+CREATE INDEX items_by_key ON items (place >> 32, key_hash) WHERE key_hash IS NOT NULL;
+
+CREATE INDEX items_by_retention ON items (place >> 32, retain_us) WHERE retain_us IS NOT NULL;
 
 CREATE INDEX items_by_text ON items (place >> 32, text_hash)
     WHERE text_hash IS NOT NULL AND deleted_seq IS NULL AND superseded_seq IS NULL;
@@ -111,6 +115,15 @@ CREATE TABLE requests (
     first_seq     INTEGER NOT NULL,
     num_events    INTEGER NOT NULL,
     PRIMARY KEY (scope_no, request_hash)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX requests_by_seq ON requests (scope_no, first_seq);
+
+-- Erasures whose bytes the files may still hold.
+CREATE TABLE pending_clean (
+    receipt_id  BLOB PRIMARY KEY,
+    ledger_id   BLOB NOT NULL,
+    at_us       INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE settings (

@@ -83,8 +83,8 @@ SELECT recorded_us FROM events WHERE place = :place;
 
 -- name: insert_item
 INSERT INTO items (place, kind, tier, timestamp_us, created_us, root_seq, deleted_seq, superseded_seq, session_hash,
-    speaker_hash, key_hash, text_hash, terms)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+    speaker_hash, key_hash, text_hash, terms, retain_us)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: hide_item
 UPDATE items SET deleted_seq = :at_seq WHERE place = :place AND deleted_seq IS NULL;
@@ -94,12 +94,12 @@ UPDATE items SET superseded_seq = :by_seq WHERE place = :place;
 
 -- name: find_item
 SELECT place & 4294967295, kind, tier, timestamp_us, created_us, root_seq, deleted_seq, superseded_seq, session_hash,
-    speaker_hash, key_hash, text_hash, terms
+    speaker_hash, key_hash, text_hash, terms, retain_us
 FROM items WHERE place = :place;
 
 -- name: read_items
 SELECT place & 4294967295, kind, tier, timestamp_us, created_us, root_seq, deleted_seq, superseded_seq, session_hash,
-    speaker_hash, key_hash, text_hash, terms
+    speaker_hash, key_hash, text_hash, terms, retain_us
 FROM items
 WHERE place BETWEEN :first AND :last AND (:kinds >> kind) & 1 AND (:tiers >> tier) & 1
     AND (:hidden OR ((deleted_seq IS NULL OR deleted_seq > :at_seq) AND (superseded_seq IS NULL OR superseded_seq > :at_seq)))
@@ -107,7 +107,7 @@ ORDER BY place LIMIT :limit;
 
 -- name: read_items_newest_first
 SELECT place & 4294967295, kind, tier, timestamp_us, created_us, root_seq, deleted_seq, superseded_seq, session_hash,
-    speaker_hash, key_hash, text_hash, terms
+    speaker_hash, key_hash, text_hash, terms, retain_us
 FROM items
 WHERE place BETWEEN :first AND :last AND (:kinds >> kind) & 1 AND (:tiers >> tier) & 1
     AND (:hidden OR ((deleted_seq IS NULL OR deleted_seq > :at_seq) AND (superseded_seq IS NULL OR superseded_seq > :at_seq)))
@@ -119,16 +119,46 @@ FROM items
 WHERE place BETWEEN :first AND :last AND (:kinds >> kind) & 1 AND (:tiers >> tier) & 1
     AND (:hidden OR ((deleted_seq IS NULL OR deleted_seq > :at_seq) AND (superseded_seq IS NULL OR superseded_seq > :at_seq)));
 
+-- name: read_expired_items
+SELECT place & 4294967295, kind, tier, timestamp_us, created_us, root_seq, deleted_seq, superseded_seq, session_hash,
+    speaker_hash, key_hash, text_hash, terms, retain_us
+FROM items
+WHERE place >> 32 = :scope_no AND retain_us <= :retained_until_us AND place BETWEEN :first AND :last
+    AND (:kinds >> kind) & 1 AND (:tiers >> tier) & 1
+    AND (:hidden OR ((deleted_seq IS NULL OR deleted_seq > :at_seq) AND (superseded_seq IS NULL OR superseded_seq > :at_seq)))
+ORDER BY place LIMIT :limit;
+
+-- name: read_expired_items_newest_first
+SELECT place & 4294967295, kind, tier, timestamp_us, created_us, root_seq, deleted_seq, superseded_seq, session_hash,
+    speaker_hash, key_hash, text_hash, terms, retain_us
+FROM items
+WHERE place >> 32 = :scope_no AND retain_us <= :retained_until_us AND place BETWEEN :first AND :last
+    AND (:kinds >> kind) & 1 AND (:tiers >> tier) & 1
+    AND (:hidden OR ((deleted_seq IS NULL OR deleted_seq > :at_seq) AND (superseded_seq IS NULL OR superseded_seq > :at_seq)))
+ORDER BY place DESC LIMIT :limit;
+
+-- name: count_expired_items
+SELECT count(*)
+FROM items
+WHERE place >> 32 = :scope_no AND retain_us <= :retained_until_us AND place BETWEEN :first AND :last
+    AND (:kinds >> kind) & 1 AND (:tiers >> tier) & 1
+    AND (:hidden OR ((deleted_seq IS NULL OR deleted_seq > :at_seq) AND (superseded_seq IS NULL OR superseded_seq > :at_seq)));
+
+-- name: find_by_key
+SELECT place & 4294967295, kind, tier, timestamp_us, created_us, root_seq, deleted_seq, superseded_seq, session_hash,
+    speaker_hash, key_hash, text_hash, terms, retain_us
+FROM items WHERE place >> 32 = :scope_no AND key_hash = :key_hash ORDER BY place;
+
 -- name: find_live_by_key
 SELECT place & 4294967295, kind, tier, timestamp_us, created_us, root_seq, deleted_seq, superseded_seq, session_hash,
-    speaker_hash, key_hash, text_hash, terms
+    speaker_hash, key_hash, text_hash, terms, retain_us
 FROM items
 WHERE place >> 32 = :scope_no AND key_hash = :key_hash AND deleted_seq IS NULL AND superseded_seq IS NULL
 ORDER BY place;
 
 -- name: find_live_by_text
 SELECT place & 4294967295, kind, tier, timestamp_us, created_us, root_seq, deleted_seq, superseded_seq, session_hash,
-    speaker_hash, key_hash, text_hash, terms
+    speaker_hash, key_hash, text_hash, terms, retain_us
 FROM items
 WHERE place >> 32 = :scope_no AND text_hash = :text_hash AND deleted_seq IS NULL AND superseded_seq IS NULL
 ORDER BY place;
@@ -157,7 +187,7 @@ WHERE scope_no = :scope_no AND request_hash = :request_hash;
 SELECT name FROM tenants WHERE name > :after ORDER BY name LIMIT :limit;
 
 -- name: read_scopes
-SELECT s.scope_no, t.name, n.subject, s.ledger_id, s.next_seq, s.recorded_us
+SELECT s.scope_no, t.name, n.subject, s.ledger_id, s.next_seq, s.recorded_us, s.erased_us
 FROM scopes AS s
 JOIN names AS n ON n.scope_no = s.scope_no
 JOIN tenants AS t ON t.tenant_no = s.tenant_no
@@ -165,15 +195,83 @@ WHERE s.scope_no > :after
 ORDER BY s.scope_no LIMIT :limit;
 
 -- name: read_scopes_of_tenant
-SELECT s.scope_no, t.name, n.subject, s.ledger_id, s.next_seq, s.recorded_us
+SELECT s.scope_no, t.name, n.subject, s.ledger_id, s.next_seq, s.recorded_us, s.erased_us
 FROM tenants AS t
 JOIN names AS n ON n.tenant_no = t.tenant_no
 JOIN scopes AS s ON s.scope_no = n.scope_no
 WHERE t.name = :tenant AND s.scope_no > :after
 ORDER BY s.scope_no LIMIT :limit;
 
+-- name: read_erased_scopes
+SELECT s.scope_no, coalesce(t.name, ''), NULL, s.ledger_id, s.next_seq, s.recorded_us, s.erased_us
+FROM scopes AS s JOIN tenants AS t ON t.tenant_no = s.tenant_no
+WHERE s.erased_us IS NOT NULL AND s.scope_no > :after
+ORDER BY s.scope_no LIMIT :limit;
+
+-- name: read_erased_scopes_of_tenant
+SELECT s.scope_no, t.name, NULL, s.ledger_id, s.next_seq, s.recorded_us, s.erased_us
+FROM tenants AS t JOIN scopes AS s ON s.tenant_no = t.tenant_no
+WHERE t.name = :tenant AND s.erased_us IS NOT NULL AND s.scope_no > :after
+ORDER BY s.scope_no LIMIT :limit;
+
+-- name: find_head_of_ledger
+SELECT scope_no, ledger_id, next_seq, edge, epoch, salt, recorded_us, erased_us
+FROM scopes WHERE ledger_id = :ledger_id;
+
+-- name: count_names_of_tenant
+SELECT count(*) FROM names WHERE tenant_no = :tenant_no;
+
+-- name: drop_tenant
+UPDATE tenants SET name = NULL WHERE tenant_no = :tenant_no;
+
+-- name: erase_content
+DELETE FROM contents WHERE place = ?;
+
+-- name: erase_item
+DELETE FROM items WHERE place = ?;
+
+-- name: erase_use
+DELETE FROM usage WHERE place = ?;
+
+-- name: blank_requests
+UPDATE requests SET fingerprint = x''
+WHERE scope_no = :scope_no AND first_seq BETWEEN :seq - 10000 AND :seq AND first_seq + num_events > :seq;
+
+-- name: drop_contents
+DELETE FROM contents WHERE place BETWEEN :first AND :last;
+
+-- name: drop_requests
+DELETE FROM requests WHERE scope_no = :scope_no;
+
+-- name: drop_name
+DELETE FROM names WHERE scope_no = :scope_no;
+
+-- name: mark_erased
+UPDATE scopes SET erased_us = :at_us, salt = x'' WHERE scope_no = :scope_no;
+
+-- name: move_root
+UPDATE items SET root_seq = :root_seq, created_us = :created_us WHERE place = :place;
+
+-- name: set_use
+INSERT INTO usage (place, times, last_used_us) VALUES (?, ?, ?)
+ON CONFLICT (place) DO UPDATE SET times = excluded.times, last_used_us = excluded.last_used_us;
+
+-- name: await_clean
+INSERT INTO pending_clean (receipt_id, ledger_id, at_us) VALUES (?, ?, ?);
+
+-- name: find_pending
+SELECT receipt_id, ledger_id, at_us FROM pending_clean ORDER BY at_us, receipt_id;
+
+-- name: complete_clean
+DELETE FROM pending_clean WHERE receipt_id = ?;
+
+-- name: count_orphans
+SELECT (SELECT count(*) FROM contents AS c WHERE NOT EXISTS (SELECT 1 FROM events AS e WHERE e.place = c.place))
+    + (SELECT count(*) FROM items AS i WHERE NOT EXISTS (SELECT 1 FROM contents AS c WHERE c.place = i.place))
+    + (SELECT count(*) FROM usage AS u WHERE NOT EXISTS (SELECT 1 FROM items AS i WHERE i.place = u.place));
+
 -- name: stats
-SELECT (SELECT count(*) FROM tenants), (SELECT count(*) FROM names), (SELECT coalesce(sum(next_seq), 0) FROM scopes),
+SELECT (SELECT count(*) FROM tenants WHERE name IS NOT NULL), (SELECT count(*) FROM names), (SELECT coalesce(sum(next_seq), 0) FROM scopes),
     (SELECT count(*) FROM contents), (SELECT count(*) FROM items);
 
 -- name: find_setting
