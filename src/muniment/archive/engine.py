@@ -49,3 +49,8 @@ class Engine:
             else:
                 self._hashes.move_to_end(head.ledger_id)
             return hashes
+
+    def forget_ledger(self, ledger_id: bytes) -> None:
+        """Drop what is kept of a ledger that was erased."""
+        with self._hashes_lock:
+            self._hashes.pop(ledger_id, None)

@@ -22,7 +22,7 @@ class LedgerSource:
     """A range of one ledger; `ledger_id` is empty where the scope has none."""
 
     engine: Engine
-    scope: Scope
+    address: Scope | bytes
     ledger_id: bytes
     first: int
     last: int
@@ -33,7 +33,7 @@ class LedgerSource:
 
         Raises: ConflictError if the ledger was erased and replaced meanwhile.
         """
-        with self.engine.storage.snapshot(self.scope) as view:
+        with self.engine.storage.snapshot(self.address) as view:
             if not self.ledger_id:
                 yield None
                 return

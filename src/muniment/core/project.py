@@ -279,6 +279,7 @@ class Projector:
                 key_hash=key_hash,
                 text_hash=text_hash,
                 terms=hashes.terms(terms),
+                retain_us=None if event.retain_until is None else to_us(event.retain_until),
             )
         )
 

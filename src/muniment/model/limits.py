@@ -21,6 +21,9 @@ ACTOR_CHARS_MAX: Final = 256
 SOURCE_CHARS_MAX: Final = 256
 REQUEST_ID_CHARS_MAX: Final = 128
 
+FACT_CHARS_MAX: Final = 4_096
+"""Characters of a fact, in the facts contract."""
+
 LABELS_MAX: Final = 64
 """Labels of one note."""
 METADATA_BYTES_MAX: Final = 64 * 1024

@@ -1,0 +1,44 @@
+"""The clean step: after it, the files hold no byte of what was erased before.
+
+Source: `engine.md` E21.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Literal
+from uuid import UUID
+
+from muniment.archive.engine import Engine
+from muniment.core.canonical import from_us
+from muniment.model.receipt import CleanReport, Receipt, Residue
+
+CleanStep = Literal["now", "later"]
+
+CLEAN_WAIT_S: Final = 5.0
+"""How long a clean step waits for readers to let go of older views."""
+
+
+def clean_archive(engine: Engine, *, markers: Sequence[bytes] = (), wait_s: float = CLEAN_WAIT_S) -> CleanReport:
+    """Run the clean step and say what it completed."""
+    outcome = engine.storage.clean(markers=markers, wait_s=wait_s)
+    completed = tuple(UUID(bytes=row.receipt_id) for row in outcome.completed)
+    return CleanReport(
+        at=from_us(engine.clock()),
+        completed=completed,
+        pending=tuple(UUID(bytes=row.receipt_id) for row in engine.storage.find_pending()),
+        blocked=outcome.blocked,
+        residue=Residue(outcome.markers_searched, outcome.residue_hits, outcome.orphan_rows, outcome.free_pages),
+        size_before=outcome.size_before,
+        size_after=outcome.size_after,
+        copies=tuple(outcome.copies),
+    )
+
+
+def finish(engine: Engine, receipt: Receipt, markers: Sequence[bytes]) -> Receipt:
+    """The receipt after its clean step: `clean`, or `pending` with what held the step back."""
+    report = clean_archive(engine, markers=markers)
+    if receipt.id in report.completed:
+        return receipt.completed(report)
+    update = {"state": "pending", "blocked": report.blocked, "residue": report.residue, "copies": report.copies}
+    return receipt.model_copy(update=update)

@@ -1,0 +1,239 @@
+"""One ledger to look at: its events, its items, its states, its proof. Nothing here writes, and nothing is recorded.
+
+Source: `audit.md` A11, A12, A16, A18; `engine.md` E25.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from datetime import datetime
+from typing import cast
+from uuid import UUID
+
+from muniment.archive.engine import Engine
+from muniment.archive.eraser import head_of
+from muniment.archive.listing import Listing
+from muniment.archive.reader import Reader, read_in_chunks
+from muniment.archive.sources import EventSource, ItemSource
+from muniment.archive.verify import Progress, verify_ledger
+from muniment.core.canonical import KIND_NUMBERS, to_us
+from muniment.core.fold import Fold
+from muniment.core.project import TIER_NUMBERS
+from muniment.errors import UsageError
+from muniment.model.event import CONTENT_KINDS, KINDS, TIERS, ErasedEvent, Event, Note, to_utc
+from muniment.model.item import Item
+from muniment.model.report import LedgerHead, VerifyReport
+from muniment.model.rows import EventFilter
+from muniment.model.scope import Scope
+from muniment.model.state import MemoryState
+
+
+class Ledger:
+    """The ledger of a scope, or one that lost its name, for an auditor's look.
+
+    A handle without state of its own: make as many as you like, share them between threads. `bool()` is True, also when
+    it is empty.
+    """
+
+    def __init__(self, engine: Engine, address: Scope | bytes) -> None:
+        self._engine = engine
+        self._address = address
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._address!r}>"
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __len__(self) -> int:
+        """How many events the ledger has, whatever became of them."""
+        head = self.head()
+        return 0 if head is None else head.size
+
+    def get(self, event_id: UUID | str) -> Event | ErasedEvent | None:
+        """The event of this scope with that id, what is left of it if it was erased, or None."""
+        wanted = find_id(event_id)
+        if wanted is None:
+            return None
+        with self._engine.storage.snapshot(self._address) as view:
+            return None if view is None else Reader(view).find(wanted)
+
+    def get_live(self, key: str) -> Note | None:
+        """The live note of a key: neither deleted nor superseded."""
+        with self._engine.storage.snapshot(self._address) as view:
+            if view is None:
+                return None
+            hashes = self._engine.hashes_of(view.head)
+            reader = Reader(view)
+            notes = [reader.find_content(row.seq) for row in view.find_live_by_key(cast("int", hashes.key(key)))]
+        return next((note for note in notes if isinstance(note, Note) and note.key == key), None)
+
+    def events(
+        self,
+        *,
+        kind: str | None = None,
+        session_id: str | None = None,
+        after_seq: int | None = None,
+        up_to_seq: int | None = None,
+    ) -> Listing[Event | ErasedEvent]:
+        """The events in seq order, as far as the ledger goes now; filters are AND-ed, `up_to_seq` is inclusive.
+
+        Erased events answer to their kind and to seq, and to no session.
+
+        Raises: UsageError for a kind that there is not.
+        """
+        kinds = None if kind is None else {_kind_number(kind, KINDS)}
+        ledger_id, newest = self._pin()
+        source = EventSource(
+            self._engine,
+            self._address,
+            ledger_id,
+            first=0 if after_seq is None else max(0, _seq("after_seq", after_seq) + 1),
+            last=newest if up_to_seq is None else min(newest, _seq("up_to_seq", up_to_seq)),
+            kinds=kinds,
+            session_id=session_id,
+        )
+        return Listing(source)
+
+    def items(
+        self,
+        *,
+        kinds: Collection[str] | None = None,
+        tiers: Collection[str] | None = None,
+        up_to_seq: int | None = None,
+        at: datetime | None = None,
+        hidden: bool = False,
+    ) -> Listing[Item]:
+        """The messages, documents and notes as they stood after an event or at a time, by query and without a fold.
+
+        An auditor's look, recorded nowhere. `hidden` adds what was deleted or superseded by then.
+
+        Raises: UsageError for both points at once, a naive time, or a kind or tier that there is not.
+        Cost:   one page is one range read, whatever the length of the ledger.
+        """
+        ledger_id, newest = self._pin()
+        at_seq = self._point(up_to_seq, at)
+        at_seq = newest if at_seq is None else min(newest, at_seq)
+        source = ItemSource(
+            self._engine,
+            self._address,
+            ledger_id,
+            first=0,
+            last=at_seq,
+            at_seq=at_seq,
+            kinds=None if kinds is None else {_kind_number(kind, CONTENT_KINDS) for kind in kinds},
+            tiers=None if tiers is None else {_tier_number(tier) for tier in tiers},
+            hidden=hidden,
+        )
+        return Listing(source)
+
+    def replay(self, *, up_to_seq: int | None = None, at: datetime | None = None) -> MemoryState:
+        """The state after event `up_to_seq`, or of everything recorded at or before `at`; by default, now.
+
+        Raises: UsageError for both at once, or a naive time; IntegrityError for content that is not what was written.
+        Cost:   O(events up to there), about 5 µs each, and the memory of the state.
+        """
+        last = self._point(up_to_seq, at)
+        fold = Fold()
+        with self._engine.storage.snapshot(self._address) as view:
+            if view is not None:
+                reader = Reader(view)
+                for row in read_in_chunks(view, EventFilter(last=last)):
+                    fold.add(reader.decode_one(row))
+        return fold.state()
+
+    def seq_at(self, at: datetime) -> int | None:
+        """The seq of the last event recorded at or before that time, or None.
+
+        Raises: UsageError for a naive time.
+        """
+        moment = parse_instant("at", at)
+        with self._engine.storage.snapshot(self._address) as view:
+            seq = -1 if view is None else view.find_seq_at(to_us(moment))
+        return None if seq < 0 else seq
+
+    def head(self) -> LedgerHead | None:
+        """Where the ledger stands, or None if there is none."""
+        with self._engine.storage.snapshot(self._address) as view:
+            if view is None:
+                return None
+            return head_of(view.head)
+
+    def verify(self, *, progress: Progress | None = None) -> VerifyReport:
+        """Whether the ledger is what was written; see `verify_ledger`."""
+        with self._engine.storage.snapshot(self._address) as view:
+            if view is None:
+                return VerifyReport(ok=True, head=None, num_events=0, num_erased=0)
+            return verify_ledger(view, progress)
+
+    def _pin(self) -> tuple[bytes, int]:
+        """The ledger there is now and its newest seq."""
+        with self._engine.storage.snapshot(self._address) as view:
+            return (b"", -1) if view is None else (view.head.ledger_id, view.head.next_seq - 1)
+
+    def _point(self, up_to_seq: int | None, at: datetime | None) -> int | None:
+        if up_to_seq is not None and at is not None:
+            raise UsageError("give up_to_seq or at, not both")
+        if at is None:
+            return None if up_to_seq is None else _seq("up_to_seq", up_to_seq)
+        seq = self.seq_at(at)
+        return -1 if seq is None else seq
+
+
+def parse_ids(targets: Iterable[UUID | str]) -> tuple[UUID, ...]:
+    """The ids of a collection of ids or their texts.
+
+    Raises: TypeError for a bare id; UsageError for a text that is no id, and for no ids at all.
+    """
+    if isinstance(targets, UUID | str | bytes):
+        raise TypeError("a collection of ids is needed, not a bare one: pass [id]")
+    ids = tuple(_parse_id(target) for target in targets)
+    if not ids:
+        raise UsageError("at least one id is needed")
+    return ids
+
+
+def _parse_id(target: UUID | str) -> UUID:
+    found = find_id(target)
+    if found is None:
+        raise UsageError(f"{target!r} is not an id; nothing was stored")
+    return found
+
+
+def find_id(event_id: UUID | str) -> UUID | None:
+    """The id of a text in any spelling that `uuid.UUID` accepts, or None."""
+    if isinstance(event_id, UUID):
+        return event_id
+    try:
+        return UUID(event_id)
+    except (ValueError, AttributeError, TypeError):
+        return None
+
+
+def parse_instant(name: str, value: datetime) -> datetime:
+    """The instant in UTC.
+
+    Raises: UsageError for a naive time.
+    """
+    try:
+        return to_utc(value)
+    except ValueError as error:
+        raise UsageError(f"{name}: {error}") from None
+
+
+def _seq(name: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise UsageError(f"{name} must be a whole number, not {value!r}")
+    return value
+
+
+def _kind_number(kind: str, kinds: Sequence[str]) -> int:
+    if kind not in kinds:
+        raise UsageError(f"kind {kind!r} is not one of {', '.join(kinds)}")
+    return KIND_NUMBERS[kind]
+
+
+def _tier_number(tier: str) -> int:
+    if tier not in TIERS:
+        raise UsageError(f"tier {tier!r} is not one of {', '.join(TIERS)}")
+    return TIER_NUMBERS[tier]
