@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from itertools import islice
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Literal, Self
+from uuid import UUID
 
+from muniment.archive.cleaning import CLEAN_WAIT_S, CleanStep, clean_archive
 from muniment.archive.engine import Engine
+from muniment.archive.ledger import Ledger, parse_instant
 from muniment.archive.memory import Memory
+from muniment.archive.sweeper import Sweeper, completed
 from muniment.archive.tenant import Tenant, read_scope_rows
 from muniment.archive.verify import Progress
+from muniment.core.canonical import to_us
 from muniment.core.text import Tokenizer
-from muniment.errors import MunimentError
+from muniment.errors import MunimentError, NotFoundError, UsageError
 from muniment.model.event import Content
 from muniment.model.limits import ADD_MANY_MAX, PAGE_MAX
+from muniment.model.receipt import CleanReport, SweepReport
 from muniment.model.report import ArchiveReport, VerifyReport
-from muniment.model.rows import StorageStats
+from muniment.model.rows import ScopeRow, StorageStats
 from muniment.model.scope import Scope
 from muniment.ports.clock import Clock, Entropy
 from muniment.ports.storage import Storage
@@ -49,6 +56,20 @@ class Archive:
         Raises: UsageError for a part that is empty or not text; LimitExceededError above 256 characters.
         """
         return Memory(self._engine, Scope(tenant, subject))
+
+    def ledger(self, ledger_id: str) -> Ledger:
+        """The ledger with that id (32 hex digits), also one whose scope was erased, to look at.
+
+        Raises: UsageError for a text that is no such id; NotFoundError if there is no such ledger.
+        """
+        try:
+            address = bytes.fromhex(ledger_id)
+        except ValueError:
+            raise UsageError(f"{ledger_id!r} is not the id of a ledger: it has 32 hex digits") from None
+        found = Ledger(self._engine, address)
+        if found.head() is None:
+            raise NotFoundError(f"there is no ledger {ledger_id}")
+        return found
 
     def tenant(self, name: str) -> Tenant:
         """One tenant, for administration.
@@ -108,14 +129,12 @@ class Archive:
 
         Cost: one pass over all events, about 5 µs each.
         """
-        total = sum(row.next_seq for row in read_scope_rows(self._engine, tenant)) if progress is not None else 0
+        total = 0 if progress is None else sum(row.next_seq for row in self._ledger_rows(tenant))
         bad: list[tuple[str, VerifyReport]] = []
         good: list[tuple[str, VerifyReport]] = []
         num_ledgers = num_events = 0
-        for row in read_scope_rows(self._engine, tenant):
-            report = Memory(self._engine, Scope(row.tenant, row.subject)).verify(
-                progress=_shifted(progress, num_events, total)
-            )
+        for row in self._ledger_rows(tenant):
+            report = Ledger(self._engine, row.ledger_id).verify(progress=_shifted(progress, num_events, total))
             num_ledgers += 1
             num_events += report.num_events
             if not report:
@@ -124,6 +143,55 @@ class Archive:
                 good.append((row.ledger_id.hex(), report))
         problems = self._engine.storage.check() if deep else []
         return ArchiveReport((*bad, *good), num_ledgers, num_events, tuple(problems))
+
+    def _ledger_rows(self, tenant: str | None) -> Iterator[ScopeRow]:
+        """Every ledger, those of erased scopes last."""
+        yield from read_scope_rows(self._engine, tenant)
+        yield from read_scope_rows(self._engine, tenant, erased=True)
+
+    # --- Destroying ---------------------------------------------------------------------------------------------------
+
+    def clean(self, *, wait_s: float = CLEAN_WAIT_S) -> CleanReport:
+        """Leave no byte in the files of what was erased before; completes the receipts that wait for it.
+
+        Cost: rewrites the files, about 5 s per GB; writers wait meanwhile.
+        """
+        return clean_archive(self._engine, wait_s=wait_s)
+
+    def pending(self) -> tuple[UUID, ...]:
+        """The receipts whose bytes the files may still hold, oldest first."""
+        return tuple(UUID(bytes=row.receipt_id) for row in self._engine.storage.find_pending())
+
+    def sweep(
+        self,
+        now: datetime,
+        action: Literal["delete", "erase"] = "delete",
+        dry_run: bool = False,
+        *,
+        tenant: str | None = None,
+        recalls_before: datetime | None = None,
+        clean: CleanStep = "now",
+    ) -> SweepReport:
+        """Delete or erase the content whose `retain_until` is at or before `now`, one transaction per scope.
+
+        "delete" takes what is visible; "erase" also what was deleted or superseded. `recalls_before` erases the content
+        of reads recorded before that time, whatever the action. With `dry_run`, the same report and nothing is done.
+
+        Raises: UsageError for a naive time or another action.
+        """
+        sweeper = Sweeper(
+            self._engine,
+            action=action,
+            now_us=to_us(parse_instant("now", now)),
+            recalls_before_us=None
+            if recalls_before is None
+            else to_us(parse_instant("recalls_before", recalls_before)),
+            dry_run=dry_run,
+        )
+        scopes = [found for row in read_scope_rows(self._engine, tenant) if (found := sweeper.sweep(row)) is not None]
+        if clean == "now" and any(scope.receipt is not None for scope in scopes):
+            scopes = completed(scopes, clean_archive(self._engine))
+        return SweepReport(action, dry_run, tuple(scopes))
 
     def stats(self) -> StorageStats:
         """How much the archive holds. Cost: counts rows, so O(archive)."""

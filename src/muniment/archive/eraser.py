@@ -81,7 +81,11 @@ class Eraser:
             self._take_derived(chosen)
         return [chosen[seq] for seq in sorted(chosen)]
 
-    def _take(self, row: StoredEvent, chosen: dict[int, StoredEvent]) -> None:
+    def _take(self, row: StoredEvent, chosen: dict[int, StoredEvent], *, later: bool = True) -> None:
+        """Choose an event; of a note with a key also the other versions, so that no older one comes back.
+
+        Without `later`, only those before it.
+        """
         if row.body is None or row.seq in chosen:
             return
         chosen[row.seq] = row
@@ -91,6 +95,8 @@ class Eraser:
         key_hash = self.writer.hashes.key(note.key) if isinstance(note, Note) else None
         if key_hash is not None:
             for item in self._tx.find_by_key(key_hash):
+                if item.seq > row.seq and not later:
+                    break
                 for version in self._tx.read_events(EventFilter(first=item.seq, last=item.seq), limit=1):
                     chosen.setdefault(version.seq, version)
 
@@ -110,16 +116,23 @@ class Eraser:
                     self._take(row, chosen)
             growing = len(chosen) > before
 
-    def choose_expired(self, now_us: int, recalls_before_us: int | None) -> tuple[list[StoredEvent], list[StoredEvent]]:
-        """What need not be kept after that instant, hidden or not; and the reads recorded before the other one."""
-        expired: dict[int, StoredEvent] = {}
-        where = ItemFilter(retained_until_us=now_us, hidden=True)
+    def find_expired(self, now_us: int, *, hidden: bool) -> list[StoredEvent]:
+        """The items that need not be kept after that instant.
+
+        With `hidden`, deleted and superseded ones too, and the versions before an expired one.
+        """
+        where = ItemFilter(retained_until_us=now_us, hidden=hidden)
+        chosen: dict[int, StoredEvent] = {}
         for item in self._tx.read_items(where, limit=self._tx.count_items(where)):
             for row in self._tx.read_events(EventFilter(first=item.seq, last=item.seq), limit=1):
-                expired[row.seq] = row
-        return [expired[seq] for seq in sorted(expired)], self._recalls_before(recalls_before_us)
+                if hidden:
+                    self._take(row, chosen, later=False)
+                else:
+                    chosen[row.seq] = row
+        return [chosen[seq] for seq in sorted(chosen)]
 
-    def _recalls_before(self, recorded_us: int | None) -> list[StoredEvent]:
+    def find_recalls_before(self, recorded_us: int | None) -> list[StoredEvent]:
+        """The reads recorded before that instant that still have their content."""
         if recorded_us is None:
             return []
         where = EventFilter(last=self._tx.find_seq_at(recorded_us - 1), kinds={_RECALL})
@@ -193,7 +206,6 @@ class Eraser:
         self.writer.append([draft(erasure, self._engine.tokenizer)])
         receipt = self._receipt("erase", (), before, self._tx.head, counts, reason, requested_by, facts, whole=True)
         self._tx.apply([AwaitClean(_pending_of(receipt, before))])
-        self._engine.forget_ledger(before.ledger_id)
         return Destroyed(receipt, markers)
 
     def _is_fact(self, row: StoredEvent, item: ItemRow | None) -> bool:

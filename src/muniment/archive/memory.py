@@ -308,9 +308,10 @@ class Memory(Ledger):
             rows = eraser.choose_targets(ids, derived=derived)
             return eraser.erase_events(rows, action="forget", reason=reason, requested_by=requested_by)
 
-        if self.head() is None:
+        receipt = self._destroy(destroy, clean)
+        if receipt is None:
             raise UsageError(f"cannot forget {ids[0]}: there is no such event in this scope; nothing was destroyed")
-        return self._destroy(destroy, clean)
+        return receipt
 
     def erase(self, *, reason: str = "erased", requested_by: str | None = None, clean: CleanStep = "now") -> Receipt:
         """Destroy everything of this scope and the scope's name; what is written afterwards begins a new ledger.
@@ -320,9 +321,11 @@ class Memory(Ledger):
 
         Cost: as `forget`.
         """
-        if self.head() is None:
-            return nothing_to_erase(self._engine, "erase", reason, requested_by)
-        return self._destroy(lambda eraser: eraser.erase_scope(reason=reason, requested_by=requested_by), clean)
+
+        def destroy(eraser: Eraser) -> Destroyed:
+            return eraser.erase_scope(reason=reason, requested_by=requested_by)
+
+        return self._destroy(destroy, clean) or nothing_to_erase(self._engine, "erase", reason, requested_by)
 
     def erase_session(
         self,
@@ -341,18 +344,29 @@ class Memory(Ledger):
             rows = eraser.choose_session(session_id)
             return eraser.erase_events(rows, action="erase_session", reason=reason, requested_by=requested_by)
 
-        if self.head() is None:
-            return nothing_to_erase(self._engine, "erase_session", reason, requested_by)
-        return self._destroy(destroy, clean)
+        receipt = self._destroy(destroy, clean)
+        return receipt or nothing_to_erase(self._engine, "erase_session", reason, requested_by)
 
-    def _destroy(self, act: Callable[[Eraser], Destroyed], clean: CleanStep) -> Receipt:
+    def _destroy(self, act: Callable[[Eraser], Destroyed], clean: CleanStep) -> Receipt | None:
+        """Destroy in one transaction, then clean; None where the scope has no ledger, and then none is begun."""
         if clean not in ("now", "later"):
             raise UsageError(f"clean is 'now' or 'later', not {clean!r}")
-        with self._engine.storage.transaction(self._scope, self._engine.new_ledger()) as tx:
-            destroyed = act(Eraser(self._engine, tx))
+        try:
+            with self._engine.storage.transaction(self._scope, self._engine.new_ledger()) as tx:
+                if tx.head.next_seq == 0:
+                    raise _NoLedgerError
+                destroyed = act(Eraser(self._engine, tx))
+        except _NoLedgerError:
+            return None
+        if destroyed.receipt.whole_scope:
+            self._engine.forget_ledger(bytes.fromhex(destroyed.receipt.ledger_id or ""))
         if clean == "later" or destroyed.receipt.state == "clean":
             return destroyed.receipt
         return finish(self._engine, destroyed.receipt, destroyed.markers)
+
+
+class _NoLedgerError(Exception):
+    """Leaves a transaction of a scope without a ledger, so that none is begun."""
 
 
 _KEPT: Final = ("tier", "labels", "summary", "metadata", "retain_until")

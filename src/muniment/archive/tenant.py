@@ -7,23 +7,30 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+from muniment.archive.cleaning import CleanStep, clean_archive
 from muniment.archive.engine import Engine
+from muniment.archive.ledger import Ledger
 from muniment.archive.memory import Memory
 from muniment.core.canonical import from_us
 from muniment.model.event import ErasedEvent, Event
 from muniment.model.limits import PAGE_MAX
+from muniment.model.receipt import Receipt
 from muniment.model.rows import ScopeRow
 from muniment.model.scope import Scope, check_name
 
 
 @dataclass(frozen=True, slots=True)
 class ScopeInfo:
-    """A scope that has a ledger, and how far it goes."""
+    """A ledger of a tenant, and how far it goes."""
 
-    scope: Scope
+    scope: Scope | None
+    """None for the ledger of an erased scope, which has no name any more."""
+    ledger: Ledger
     ledger_id: str
+    """32 hex digits."""
     num_events: int
     last_recorded_at: datetime | None
+    erased_at: datetime | None
 
 
 class Tenant:
@@ -44,19 +51,39 @@ class Tenant:
         """The memory of one of its subjects; None is the unscoped shelf."""
         return Memory(self._engine, Scope(self._name, subject))
 
-    def scopes(self) -> Iterator[ScopeInfo]:
-        """Its scopes that have a ledger, in the order in which they began."""
-        for row in read_scope_rows(self._engine, self._name):
-            yield ScopeInfo(
-                Scope(row.tenant, row.subject),
-                row.ledger_id.hex(),
-                row.next_seq,
-                from_us(row.recorded_us) if row.next_seq else None,
-            )
+    def scopes(self, *, erased: bool = False) -> Iterator[ScopeInfo]:
+        """Its scopes that have a ledger, in the order in which they began; or the ledgers of those that were erased."""
+        for row in read_scope_rows(self._engine, self._name, erased=erased):
+            yield _info_of(self._engine, row)
+
+    def drop(
+        self, *, reason: str = "tenant dropped", requested_by: str | None = None, clean: CleanStep = "now"
+    ) -> list[Receipt]:
+        """Erase every scope, one transaction each, then the tenant's name; a receipt per scope.
+
+        One clean step at the end serves them all. If a scope's erasure fails, those before it stay erased and the name
+        stays: call it again.
+
+        Raises: ConflictError if somebody writes a new scope meanwhile.
+        """
+        receipts = [
+            Memory(self._engine, info.scope).erase(reason=reason, requested_by=requested_by, clean="later")
+            for info in list(self.scopes())
+            if info.scope is not None
+        ]
+        self._engine.storage.drop_tenant(self._name)
+        if clean == "later" or not receipts:
+            return receipts
+        report = clean_archive(self._engine)
+        return [receipt.completed(report) for receipt in receipts]
 
     def events(self, *, kind: str | None = None) -> Iterator[tuple[Scope, Event | ErasedEvent]]:
         """The events of all its scopes, merged by the time of recording; memory for one page per scope."""
-        streams = [self._stream(info.scope, number, kind) for number, info in enumerate(self.scopes())]
+        streams = [
+            self._stream(info.scope, number, kind)
+            for number, info in enumerate(self.scopes())
+            if info.scope is not None
+        ]
         for _, _, _, scope, event in heapq.merge(*streams, key=lambda entry: entry[:3]):
             yield scope, event
 
@@ -68,11 +95,23 @@ class Tenant:
                 yield event.recorded_at, number, event.seq, scope, event
 
 
-def read_scope_rows(engine: Engine, tenant: str | None) -> Iterator[ScopeRow]:
+def _info_of(engine: Engine, row: ScopeRow) -> ScopeInfo:
+    scope = Scope(row.tenant, row.subject) if row.erased_us is None else None
+    return ScopeInfo(
+        scope=scope,
+        ledger=Ledger(engine, row.ledger_id),
+        ledger_id=row.ledger_id.hex(),
+        num_events=row.next_seq,
+        last_recorded_at=from_us(row.recorded_us) if row.next_seq else None,
+        erased_at=None if row.erased_us is None else from_us(row.erased_us),
+    )
+
+
+def read_scope_rows(engine: Engine, tenant: str | None, *, erased: bool = False) -> Iterator[ScopeRow]:
     """The rows of all scopes of a tenant, or of the archive, a page at a time."""
     after = 0
     while True:
-        rows = engine.storage.read_scopes(tenant=tenant, after=after, limit=PAGE_MAX)
+        rows = engine.storage.read_scopes(tenant=tenant, erased=erased, after=after, limit=PAGE_MAX)
         yield from rows
         if len(rows) < PAGE_MAX:
             return

@@ -24,13 +24,12 @@ from pydantic import (
     PlainValidator,
     StrictBool,
     StrictInt,
-    StrictStr,
     StringConstraints,
     WithJsonSchema,
 )
 
 from muniment.errors import UsageError
-from muniment.model.json import EMPTY, FrozenDict, freeze_object
+from muniment.model.json import FrozenDict, freeze_object
 
 Kind = Literal["message", "document", "note", "recall", "deletion", "erasure"]
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
@@ -81,6 +80,10 @@ Instant = Annotated[
     PlainSerializer(format_instant, when_used="json"),
     WithJsonSchema({"type": "string", "format": "date-time"}),
 ]
+TEXT_CHARS_MAX: Final = 2**40
+"""No limit: a constraint is what makes pydantic look at the characters and refuse a lone surrogate."""
+
+AnyText = Annotated[str, StringConstraints(strict=True, max_length=TEXT_CHARS_MAX)]
 Text = Annotated[str, StringConstraints(strict=True, min_length=1)]
 Key = Annotated[str, StringConstraints(strict=True, min_length=1), AfterValidator(_check_key)]
 JsonObject = Annotated[
@@ -100,9 +103,9 @@ class EventBase(BaseModel):
     timestamp: Instant = Field(default_factory=now_utc)
     seq: StrictInt | None = Field(default=None, ge=0)
     recorded_at: Instant | None = None
-    session_id: StrictStr | None = None
-    source: StrictStr = "unknown"
-    actor: StrictStr | None = None
+    session_id: AnyText | None = None
+    source: AnyText = "unknown"
+    actor: AnyText | None = None
 
     def __hash__(self) -> int:
         # Equal events have equal ids; metadata cannot be hashed.
@@ -128,8 +131,8 @@ class Document(EventBase):
     kind: Literal["document"] = "document"
     name: Text
     text: Text
-    media_type: StrictStr = "text/plain"
-    sha256: StrictStr | None = None
+    media_type: AnyText = "text/plain"
+    sha256: AnyText | None = None
     """The digest of the original bytes, which are kept elsewhere."""
     retain_until: Instant | None = None
 
@@ -140,12 +143,12 @@ class Note(EventBase):
     """What was learned. A note with a key replaces the live note of that key in its scope."""
 
     kind: Literal["note"] = "note"
-    content: StrictStr
+    content: AnyText
     tier: Tier = "archival"
-    labels: tuple[StrictStr, ...] = ()
+    labels: tuple[AnyText, ...] = ()
     key: Key | None = None
-    summary: StrictStr | None = None
-    metadata: JsonObject = EMPTY
+    summary: AnyText | None = None
+    metadata: JsonObject = Field(default_factory=FrozenDict)
     retain_until: Instant | None = None
     supersedes: UUID | None = None
     """The note whose key this one took over; only the store sets it."""
@@ -160,7 +163,7 @@ class Recall(EventBase):
     kind: Literal["recall"] = "recall"
     query: Text
     recalled: tuple[UUID, ...] = ()
-    request: JsonObject = EMPTY
+    request: JsonObject = Field(default_factory=FrozenDict)
     """How the read was made: mode, filters, limit, the seq it read at, the digest of what was handed out."""
 
     __hash__ = EventBase.__hash__
@@ -172,7 +175,7 @@ class Deletion(EventBase):
     kind: Literal["deletion"] = "deletion"
     targets: tuple[UUID, ...] = Field(min_length=1)
     reason: Text
-    requested_by: StrictStr | None = None
+    requested_by: AnyText | None = None
 
     __hash__ = EventBase.__hash__
 
@@ -186,7 +189,7 @@ class Erasure(EventBase):
     count: StrictInt = Field(default=0, ge=0)
     """How many events lost their content."""
     reason: Text
-    requested_by: StrictStr | None = None
+    requested_by: AnyText | None = None
 
     __hash__ = EventBase.__hash__
 

@@ -94,7 +94,7 @@ class MemoryStorage:
         self._nameless: tuple[tuple[str, _Ledger], ...] = ()
         """The ledgers of erased scopes, with the tenant they belonged to."""
         self._lock = Lock()
-        """Held by the one transaction there is; readers need no lock."""
+        """Held by whoever writes; readers need no lock."""
         self._writer: int | None = None
         """The thread that holds the lock."""
         self._closed = False
@@ -106,14 +106,7 @@ class MemoryStorage:
     @contextmanager
     def transaction(self, scope: Scope, fresh: NewLedger, *, durable: bool = True) -> Generator[Transaction]:
         del durable  # Nothing survives a crash of the process here, and nothing else can be promised.
-        self._check_open()
-        if self._writer == get_ident():
-            raise UsageError("a transaction inside another one of the same thread would wait for itself")
-        if not self._lock.acquire(timeout=self._busy_timeout_s):
-            raise StorageBusyError
-        try:
-            self._writer = get_ident()
-            self._check_open()
+        with self._exclusive():
             before = self._ledgers.get(scope)
             number = len(self._ledgers) + len(self._nameless) + 1
             ledger = _begin(number, fresh) if before is None else before.copy()
@@ -128,6 +121,19 @@ class MemoryStorage:
             else:
                 self._ledgers = {name: other for name, other in self._ledgers.items() if name != scope}
                 self._nameless = (*self._nameless, (scope.tenant, ledger))
+
+    @contextmanager
+    def _exclusive(self) -> Generator[None]:
+        """The archive, for one writing thread at a time."""
+        self._check_open()
+        if self._writer == get_ident():
+            raise UsageError("a call inside a transaction of the same thread would wait for itself")
+        if not self._lock.acquire(timeout=self._busy_timeout_s):
+            raise StorageBusyError
+        try:
+            self._check_open()
+            self._writer = get_ident()
+            yield
         finally:
             self._writer = None
             self._lock.release()
@@ -153,8 +159,11 @@ class MemoryStorage:
 
     def find_tenants(self, *, after: str | None = None, limit: int) -> list[str]:
         self._check_open()
-        tenants = sorted({scope.tenant for scope in self._ledgers})
-        return [tenant for tenant in tenants if after is None or tenant > after][:limit]
+        return [tenant for tenant in sorted(self._tenants()) if after is None or tenant > after][:limit]
+
+    def _tenants(self) -> set[str]:
+        """A tenant whose scopes are all erased is still one, until it is dropped."""
+        return {scope.tenant for scope in self._ledgers} | {tenant for tenant, _ in self._nameless if tenant}
 
     def read_scopes(
         self, *, tenant: str | None = None, erased: bool = False, after: int = 0, limit: int
@@ -168,11 +177,11 @@ class MemoryStorage:
         return sorted(wanted, key=lambda row: row.scope_no)[:limit]
 
     def drop_tenant(self, name: str) -> bool:
-        self._check_open()
-        if any(scope.tenant == name for scope in self._ledgers):
-            raise ConflictError(f"tenant {name!r} still has scopes: erase them first")
-        found = any(tenant == name for tenant, _ in self._nameless)
-        self._nameless = tuple(("" if tenant == name else tenant, ledger) for tenant, ledger in self._nameless)
+        with self._exclusive():
+            if any(scope.tenant == name for scope in self._ledgers):
+                raise ConflictError(f"tenant {name!r} still has scopes: erase them first")
+            found = name in self._tenants()
+            self._nameless = tuple(("" if tenant == name else tenant, ledger) for tenant, ledger in self._nameless)
         return found
 
     def find_pending(self) -> list[PendingClean]:
@@ -182,16 +191,26 @@ class MemoryStorage:
 
     def clean(self, *, markers: Sequence[bytes] = (), wait_s: float) -> CleanOutcome:
         del wait_s  # There are no files, so nothing is left of what was erased.
-        completed = self.find_pending()
-        for ledger in self._every_ledger():
-            ledger.pending = ()
-        return CleanOutcome(completed, None, len(markers), 0, 0, 0, 0, 0)
+        with self._exclusive():
+            completed = self.find_pending()
+            self._ledgers = {scope: replace(ledger, pending=()) for scope, ledger in self._ledgers.items()}
+            self._nameless = tuple((tenant, replace(ledger, pending=())) for tenant, ledger in self._nameless)
+        return CleanOutcome(
+            completed=completed,
+            blocked=None,
+            markers_searched=len(markers),
+            residue_hits=0,
+            orphan_rows=0,
+            free_pages=0,
+            size_before=0,
+            size_after=0,
+        )
 
     def stats(self) -> StorageStats:
         self._check_open()
         ledgers = self._every_ledger()
         return StorageStats(
-            tenants=len({scope.tenant for scope in self._ledgers} | {name for name, _ in self._nameless if name}),
+            tenants=len(self._tenants()),
             scopes=len(self._ledgers),
             events=sum(len(ledger.events) for ledger in ledgers),
             contents=sum(len(ledger.events) - len(ledger.erased) for ledger in ledgers),
@@ -339,42 +358,42 @@ def _apply(ledger: _Ledger, change: Change) -> None:
         case SupersedeItem(seq, by_seq):
             for row in _pick(ledger.items, [seq]).values():
                 ledger.items[seq] = row._replace(superseded_seq=by_seq)
+        case MoveRoots(moves):
+            for seq, root_seq, created_us in moves:
+                for row in _pick(ledger.items, [seq]).values():
+                    ledger.items[seq] = row._replace(root_seq=root_seq, created_us=created_us)
         case CountUses(uses):
             for use in uses:
                 before = ledger.uses.get(use.root_seq)
                 times = use.times if before is None else before.times + use.times
                 ledger.uses[use.root_seq] = use._replace(times=times)
-        case KeepRequest(request):
-            _insert(ledger.requests, request.request_hash, request)
-        case DropProjections():
-            ledger.items.clear()
-            ledger.uses.clear()
-            ledger.head = replace(ledger.head, epoch=ledger.head.epoch + 1)
-
-        case EraseEvents(events):
-            for seq, _ in events:
-                _erase(ledger, seq)
-            ledger.head = replace(ledger.head, epoch=ledger.head.epoch + 1)
-        case EraseLedger(at_us):
-            for seq in range(len(ledger.events)):
-                _erase(ledger, seq)
-            ledger.requests.clear()
-            ledger.head = replace(ledger.head, epoch=ledger.head.epoch + 1, salt=b"", erased_us=at_us)
-        case MoveRoots(rows):
-            for seq, root_seq, created_us in rows:
-                for row in _pick(ledger.items, [seq]).values():
-                    ledger.items[seq] = row._replace(root_seq=root_seq, created_us=created_us)
         case SetUses(uses):
             for use in uses:
                 ledger.uses.pop(use.root_seq, None)
                 if use.times:
                     ledger.uses[use.root_seq] = use
+        case KeepRequest(request):
+            _insert(ledger.requests, request.request_hash, request)
         case AwaitClean(pending):
             ledger.pending = (*ledger.pending, pending)
+        case DropProjections():
+            ledger.items.clear()
+            ledger.uses.clear()
+            _raise_epoch(ledger)
+        case EraseEvents(events):
+            for seq, _ in events:
+                _erase(ledger, seq)
+            _raise_epoch(ledger)
+        case EraseLedger(at_us):
+            _erase_all(ledger, at_us)
+
+
+def _raise_epoch(ledger: _Ledger) -> None:
+    ledger.head = replace(ledger.head, epoch=ledger.head.epoch + 1)
 
 
 def _erase(ledger: _Ledger, seq: int) -> None:
-    """Destroy one content and what was made from it."""
+    """Destroy one content and every row that was made from it."""
     if not 0 <= seq < len(ledger.events):
         return
     ledger.erased.add(seq)
@@ -384,6 +403,16 @@ def _erase(ledger: _Ledger, seq: int) -> None:
     for request in list(ledger.requests.values()):
         if request.first_seq <= seq < request.first_seq + request.num_events:
             ledger.requests[request.request_hash] = request._replace(fingerprint=b"")
+
+
+def _erase_all(ledger: _Ledger, at_us: int) -> None:
+    """Destroy what is there; what is appended afterwards, the Erasure itself, keeps its content."""
+    for event in list(ledger.events):
+        _erase(ledger, event.seq)
+    for rows in (ledger.items, ledger.uses, ledger.requests):
+        rows.clear()
+    ledger.head = replace(ledger.head, salt=b"", erased_us=at_us)
+    _raise_epoch(ledger)
 
 
 def _insert(rows: dict[K, V], key: K, row: V) -> None:

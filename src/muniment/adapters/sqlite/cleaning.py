@@ -23,8 +23,10 @@ _SEARCH_BYTES_MAX: Final = 8 * 1024**3
 _READ_BYTES: Final = 16 * 1024**2
 
 
-def files_of(path: str) -> list[Path]:
-    """The files of an archive that exist."""
+def files_of(path: str | None) -> list[Path]:
+    """The files of an archive that exist; none for a private database."""
+    if path is None:
+        return []
     return [file for suffix in ("", "-wal", "-shm") if (file := Path(path + suffix)).exists()]
 
 
@@ -33,7 +35,7 @@ def read_pending(database: Database) -> list[PendingClean]:
     return [PendingClean._make(row) for row in database.rows(STATEMENTS["find_pending"])]
 
 
-def clean_file(database: Database, path: str, *, markers: Sequence[bytes], wait_s: float) -> CleanOutcome:
+def clean_file(database: Database, path: str | None, *, markers: Sequence[bytes], wait_s: float) -> CleanOutcome:
     """Run the clean step on a file; the writer connection is handed in, outside a transaction."""
     pending = read_pending(database)
     size_before = _size_of(path)
@@ -55,8 +57,12 @@ def clean_file(database: Database, path: str, *, markers: Sequence[bytes], wait_
         free_pages=free_pages,
         size_before=size_before,
         size_after=_size_of(path),
-        copies=tuple(str(copy) for copy in sorted(Path(path).parent.glob(f"{Path(path).name}.schema-*.backup*"))),
+        copies=() if path is None else _copies_of(Path(path)),
     )
+
+
+def _copies_of(path: Path) -> tuple[str, ...]:
+    return tuple(str(copy) for copy in sorted(path.parent.glob(f"{path.name}.schema-*.backup*")))
 
 
 def _rewrite(database: Database) -> str | None:
@@ -86,7 +92,7 @@ def _empty_log(database: Database, wait_s: float) -> str | None:
         time.sleep(BUSY_SLEEP_S * 50)
 
 
-def _size_of(path: str) -> int:
+def _size_of(path: str | None) -> int:
     return sum(file.stat().st_size for file in files_of(path))
 
 

@@ -217,7 +217,7 @@ class SqliteStorage:
         with self._reading() as reader:
             counts = reader.rows(STATEMENTS["stats"])[0]
             pages = reader.integer("PRAGMA page_count") * reader.integer("PRAGMA page_size")
-        files_bytes = sum(file.stat().st_size for file in files_of(self._path))
+        files_bytes = sum(file.stat().st_size for file in files_of(None if self._private else self._path))
         return StorageStats(*counts, size_bytes=pages if self._private else files_bytes)
 
     def check(self) -> list[str]:
@@ -254,7 +254,8 @@ class SqliteStorage:
 
     def clean(self, *, markers: Sequence[bytes] = (), wait_s: float) -> CleanOutcome:
         with self._exclusive():
-            return clean_file(self._writer, "" if self._private else self._path, markers=markers, wait_s=wait_s)
+            path = None if self._private else self._path
+            return clean_file(self._writer, path, markers=markers, wait_s=wait_s)
 
     # --- Closing ------------------------------------------------------------------------------------------------------
 

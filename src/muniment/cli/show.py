@@ -1,0 +1,173 @@
+"""`muniment show`: one event, whole, with what became of it and what it names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Annotated, Final
+from uuid import UUID
+
+import typer
+
+from muniment.archive import Archive
+from muniment.cli.events import what_of
+from muniment.cli.finding import find_everywhere, find_item, get_event, parse_reference
+from muniment.cli.opening import memory_of, open_existing
+from muniment.cli.options import (
+    ArchiveOption,
+    JsonOption,
+    SubjectOption,
+    TenantOption,
+    UnscopedOption,
+    find_scope,
+    get_scope,
+)
+from muniment.cli.output import Output
+from muniment.cli.text import block, cell_of, count_of, exact_time, name_of
+from muniment.errors import NotFoundError
+from muniment.model.event import ErasedEvent, Erasure, Event, Message, Note, Recall, event_to_dict
+from muniment.model.item import Item
+from muniment.model.scope import Scope
+
+_LONG_FIELDS: Final = ("content", "text")
+_NAMED_FIELDS: Final = ("targets", "recalled")
+_NAMED_SHOWN: Final = 50
+"""Named events that a terminal lists; the rest is counted."""
+
+
+def show(
+    event: Annotated[str, typer.Argument(metavar="EVENT", help="Its id, or its seq in the ledger.", show_default=False)],
+    archive: ArchiveOption = None,
+    tenant: TenantOption = None,
+    subject: SubjectOption = None,
+    unscoped: UnscopedOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Print one event. An id is looked for in every scope if none is given; a seq in the scope `default`.
+
+    Of an erased event its envelope is printed, which is all that is left. What a read or a deletion names is listed.
+    """
+    out = Output(as_json=as_json)
+    with open_existing(archive) as opened:
+        for number, (scope, found) in enumerate(_find(opened, event, tenant, subject, unscoped)):
+            if number and not as_json:
+                out.line()
+            _print(out, _Finding(opened, scope, found))
+
+
+@dataclass(frozen=True, slots=True)
+class _Finding:
+    archive: Archive
+    scope: Scope
+    event: Event | ErasedEvent
+
+
+def _find(
+    archive: Archive, reference: str, tenant: str | None, subject: str | None, unscoped: bool
+) -> list[tuple[Scope, Event | ErasedEvent]]:
+    """The events meant, at least one.
+
+    Raises: NotFoundError
+    """
+    _, event_id = parse_reference(reference)
+    if event_id is None or find_scope(tenant, subject, unscoped) is not None:
+        scope = get_scope(tenant, subject, unscoped)
+        return [(scope, get_event(memory_of(archive, scope), reference))]
+    found = list(find_everywhere(archive, event_id))
+    if not found:
+        raise NotFoundError(f"there is no event {reference} in any scope of {archive.location}")
+    return found
+
+
+def _print(out: Output, finding: _Finding) -> None:
+    if out.as_json:
+        out.json(event_to_dict(finding.event))
+    elif out.watched:
+        _print_watched(out, finding)
+    else:
+        _print_plain(out, finding)
+
+
+def _print_plain(out: Output, finding: _Finding) -> None:
+    """One field a line, its name first; then one line for each event that this one names."""
+    out.record("tenant", finding.scope.tenant)
+    out.record("subject", finding.scope.subject)
+    for name, text in _fields(finding):
+        out.record(name, text)
+    for named in _named(finding):
+        out.record("names", *named)
+
+
+def _print_watched(out: Output, finding: _Finding) -> None:
+    event = finding.event
+    out.line((f"{event.kind} {event.seq}", "bold"), f" in {name_of(finding.scope)}")
+    texts: list[str] = []
+    for name, text in _fields(finding):
+        if name in _LONG_FIELDS:
+            texts.append(str(getattr(event, name)))
+        elif name not in ("kind", "seq", *_NAMED_FIELDS):
+            out.line((f"  {name:<14}", "dim"), text)
+    for text in texts:
+        out.line()
+        out.line(block(text))
+    _print_named(out, finding)
+
+
+def _print_named(out: Output, finding: _Finding) -> None:
+    ids = _named_ids(finding.event)
+    if not ids:
+        return
+    out.line()
+    for seq, kind, event_id, what in islice(_named(finding), _NAMED_SHOWN):
+        out.line((f"  {seq if seq is not None else '?':>6}", "cyan"), f"  {kind or event_id:<9}{what}")
+    if len(ids) > _NAMED_SHOWN:
+        out.line((f"  … {count_of(len(ids) - _NAMED_SHOWN, 'event')} more: --json lists all ids", "dim"))
+
+
+def _fields(finding: _Finding) -> Iterator[tuple[str, str]]:
+    """The fields of the event that are set, and what became of it."""
+    for name, value in event_to_dict(finding.event).items():
+        if value is not None and value != [] and value != {}:
+            yield name, cell_of(value)
+    if not isinstance(finding.event, ErasedEvent) and finding.event.seq is not None:
+        item = find_item(finding.archive, finding.scope, finding.event.seq)
+        if item is not None:
+            yield from _state(item)
+
+
+def _state(item: Item) -> Iterator[tuple[str, str]]:
+    yield "visible", "yes" if item.visible else "no"
+    if item.deleted_seq is not None:
+        yield "deleted_by", str(item.deleted_seq)
+    if item.superseded_seq is not None:
+        yield "superseded_by", str(item.superseded_seq)
+    yield "usage_count", str(item.usage_count)
+    if item.last_used_at is not None:
+        yield "last_used_at", exact_time(item.last_used_at)
+
+
+def _named_ids(event: Event | ErasedEvent) -> Sequence[UUID]:
+    """The other events that this one speaks of."""
+    match event:
+        case Recall():
+            return event.recalled
+        case Message():
+            return () if event.recall_id is None else (event.recall_id,)
+        case Note():
+            return (*(() if event.supersedes is None else (event.supersedes,)), *event.derived_from)
+        case ErasedEvent() | Erasure():
+            return event.targets
+        case _:
+            return getattr(event, "targets", ())
+
+
+def _named(finding: _Finding) -> Iterator[tuple[int | None, str, UUID, str]]:
+    """seq, kind, id and text of each of them; seq None and no kind where this ledger does not hold it."""
+    memory = memory_of(finding.archive, finding.scope)
+    for event_id in _named_ids(finding.event):
+        named = memory.get(event_id)
+        if named is None:
+            yield None, "", event_id, "is not in this ledger"
+        else:
+            yield named.seq, named.kind, event_id, what_of(named)
