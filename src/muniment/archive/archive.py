@@ -9,9 +9,10 @@ from types import TracebackType
 from typing import Final, Literal, Self
 from uuid import UUID
 
+from muniment.archive.arguments import parse_instant
 from muniment.archive.cleaning import CLEAN_WAIT_S, CleanStep, clean_archive
 from muniment.archive.engine import Engine
-from muniment.archive.ledger import Ledger, parse_instant
+from muniment.archive.ledger import Ledger
 from muniment.archive.memory import Memory
 from muniment.archive.sweeper import Sweeper, completed
 from muniment.archive.tenant import Tenant, read_scope_rows
@@ -24,7 +25,7 @@ from muniment.model.limits import ADD_MANY_MAX, PAGE_MAX
 from muniment.model.receipt import CleanReport, SweepReport
 from muniment.model.report import ArchiveReport, VerifyReport
 from muniment.model.rows import ScopeRow, StorageStats
-from muniment.model.scope import Scope
+from muniment.model.scope import Scope, check_name
 from muniment.ports.clock import Clock, Entropy
 from muniment.ports.storage import Storage
 
@@ -129,6 +130,8 @@ class Archive:
 
         Cost: one pass over all events, about 5 µs each.
         """
+        if tenant is not None:
+            check_name("tenant", tenant)
         total = 0 if progress is None else sum(row.next_seq for row in self._ledger_rows(tenant))
         bad: list[tuple[str, VerifyReport]] = []
         good: list[tuple[str, VerifyReport]] = []
@@ -179,6 +182,8 @@ class Archive:
 
         Raises: UsageError for a naive time or another action.
         """
+        if tenant is not None:
+            check_name("tenant", tenant)
         sweeper = Sweeper(
             self._engine,
             action=action,

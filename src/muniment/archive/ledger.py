@@ -5,11 +5,12 @@ Source: `audit.md` A11, A12, A16, A18; `engine.md` E25.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import cast
 from uuid import UUID
 
+from muniment.archive.arguments import find_id, parse_instant, parse_seq, parse_text
 from muniment.archive.engine import Engine
 from muniment.archive.eraser import head_of
 from muniment.archive.listing import Listing
@@ -19,13 +20,14 @@ from muniment.archive.verify import Progress, verify_ledger
 from muniment.core.canonical import KIND_NUMBERS, to_us
 from muniment.core.fold import Fold
 from muniment.core.project import TIER_NUMBERS
-from muniment.errors import UsageError
-from muniment.model.event import CONTENT_KINDS, KINDS, TIERS, ErasedEvent, Event, Note, to_utc
+from muniment.errors import IntegrityError, UsageError
+from muniment.model.event import CONTENT_KINDS, KINDS, TIERS, ErasedEvent, Event, Note
 from muniment.model.item import Item
 from muniment.model.report import LedgerHead, VerifyReport
 from muniment.model.rows import EventFilter
 from muniment.model.scope import Scope
 from muniment.model.state import MemoryState
+from muniment.ports.storage import Snapshot
 
 
 class Ledger:
@@ -60,6 +62,7 @@ class Ledger:
 
     def get_live(self, key: str) -> Note | None:
         """The live note of a key: neither deleted nor superseded."""
+        parse_text("key", key)
         with self._engine.storage.snapshot(self._address) as view:
             if view is None:
                 return None
@@ -83,13 +86,15 @@ class Ledger:
         Raises: UsageError for a kind that there is not.
         """
         kinds = None if kind is None else {_kind_number(kind, KINDS)}
+        if session_id is not None:
+            parse_text("session_id", session_id)
         ledger_id, newest = self._pin()
         source = EventSource(
             self._engine,
             self._address,
             ledger_id,
-            first=0 if after_seq is None else max(0, _seq("after_seq", after_seq) + 1),
-            last=newest if up_to_seq is None else min(newest, _seq("up_to_seq", up_to_seq)),
+            first=0 if after_seq is None else max(0, parse_seq("after_seq", after_seq) + 1),
+            last=newest if up_to_seq is None else min(newest, parse_seq("up_to_seq", up_to_seq)),
             kinds=kinds,
             session_id=session_id,
         )
@@ -111,9 +116,10 @@ class Ledger:
         Raises: UsageError for both points at once, a naive time, or a kind or tier that there is not.
         Cost:   one page is one range read, whatever the length of the ledger.
         """
-        ledger_id, newest = self._pin()
-        at_seq = self._point(up_to_seq, at)
-        at_seq = newest if at_seq is None else min(newest, at_seq)
+        check = _check_point(up_to_seq, at)
+        with self._engine.storage.snapshot(self._address) as view:
+            ledger_id = b"" if view is None else view.head.ledger_id
+            at_seq = -1 if view is None else _find_point(view, *check)
         source = ItemSource(
             self._engine,
             self._address,
@@ -133,12 +139,15 @@ class Ledger:
         Raises: UsageError for both at once, or a naive time; IntegrityError for content that is not what was written.
         Cost:   O(events up to there), about 5 µs each, and the memory of the state.
         """
-        last = self._point(up_to_seq, at)
+        check = _check_point(up_to_seq, at)
         fold = Fold()
         with self._engine.storage.snapshot(self._address) as view:
             if view is not None:
                 reader = Reader(view)
-                for row in read_in_chunks(view, EventFilter(last=last)):
+                where = EventFilter(last=_find_point(view, *check))
+                for expected, row in enumerate(read_in_chunks(view, where)):
+                    if row.seq != expected:
+                        raise IntegrityError(f"event {expected} is missing from the ledger", seq=expected)
                     fold.add(reader.decode_one(row))
         return fold.state()
 
@@ -171,60 +180,21 @@ class Ledger:
         with self._engine.storage.snapshot(self._address) as view:
             return (b"", -1) if view is None else (view.head.ledger_id, view.head.next_seq - 1)
 
-    def _point(self, up_to_seq: int | None, at: datetime | None) -> int | None:
-        if up_to_seq is not None and at is not None:
-            raise UsageError("give up_to_seq or at, not both")
-        if at is None:
-            return None if up_to_seq is None else _seq("up_to_seq", up_to_seq)
-        seq = self.seq_at(at)
-        return -1 if seq is None else seq
+
+def _check_point(up_to_seq: int | None, at: datetime | None) -> tuple[int | None, int | None]:
+    """The point asked for, as a seq or as microseconds."""
+    if up_to_seq is not None and at is not None:
+        raise UsageError("give up_to_seq or at, not both")
+    seq = None if up_to_seq is None else parse_seq("up_to_seq", up_to_seq)
+    return seq, None if at is None else to_us(parse_instant("at", at))
 
 
-def parse_ids(targets: Iterable[UUID | str]) -> tuple[UUID, ...]:
-    """The ids of a collection of ids or their texts.
-
-    Raises: TypeError for a bare id; UsageError for a text that is no id, and for no ids at all.
-    """
-    if isinstance(targets, UUID | str | bytes):
-        raise TypeError("a collection of ids is needed, not a bare one: pass [id]")
-    ids = tuple(_parse_id(target) for target in targets)
-    if not ids:
-        raise UsageError("at least one id is needed")
-    return ids
-
-
-def _parse_id(target: UUID | str) -> UUID:
-    found = find_id(target)
-    if found is None:
-        raise UsageError(f"{target!r} is not an id; nothing was stored")
-    return found
-
-
-def find_id(event_id: UUID | str) -> UUID | None:
-    """The id of a text in any spelling that `uuid.UUID` accepts, or None."""
-    if isinstance(event_id, UUID):
-        return event_id
-    try:
-        return UUID(event_id)
-    except (ValueError, AttributeError, TypeError):
-        return None
-
-
-def parse_instant(name: str, value: datetime) -> datetime:
-    """The instant in UTC.
-
-    Raises: UsageError for a naive time.
-    """
-    try:
-        return to_utc(value)
-    except ValueError as error:
-        raise UsageError(f"{name}: {error}") from None
-
-
-def _seq(name: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise UsageError(f"{name} must be a whole number, not {value!r}")
-    return value
+def _find_point(view: Snapshot, up_to_seq: int | None, at_us: int | None) -> int:
+    """The seq of the last event up to that point."""
+    newest = view.head.next_seq - 1
+    if at_us is not None:
+        return view.find_seq_at(at_us)
+    return newest if up_to_seq is None else min(newest, up_to_seq)
 
 
 def _kind_number(kind: str, kinds: Sequence[str]) -> int:

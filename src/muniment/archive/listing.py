@@ -121,7 +121,7 @@ class Listing(Sequence[T], Generic[T]):
         Raises: UsageError for a limit below 1 and a cursor of another query; LimitExceededError above 1,000;
                 ConflictError for a cursor into a ledger that was erased and replaced.
         """
-        if isinstance(limit, bool) or limit < 1:
+        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise UsageError(f"limit must be 1 or more, not {limit!r}")
         check_count("limit", limit, PAGE_MAX, "entries of one page")
         first, last = self._source.first, self._source.last
@@ -136,6 +136,8 @@ class Listing(Sequence[T], Generic[T]):
         return base64.urlsafe_b64encode(packed).rstrip(b"=").decode()
 
     def _read_cursor(self, cursor: str, newest_first: bool) -> int:
+        if not isinstance(cursor, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError(f"{cursor!r} is not a cursor")
         try:
             packed = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
             ledger_id, fingerprint, backwards, seq = _CURSOR.unpack(packed)

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import Enum
-from typing import Final, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 from uuid import UUID
 
 from pydantic import JsonValue
 
+from muniment.archive.arguments import build_event, parse_ids, parse_text, parse_texts
 from muniment.archive.cleaning import CleanStep, finish
 from muniment.archive.engine import Engine
 from muniment.archive.eraser import Destroyed, Eraser, nothing_to_erase
-from muniment.archive.ledger import Ledger, parse_ids
+from muniment.archive.ledger import Ledger
 from muniment.archive.writer import Writer
 from muniment.core.canonical import from_us
 from muniment.core.check import check_count, check_request_id
@@ -21,6 +22,7 @@ from muniment.core.project import Draft, draft
 from muniment.errors import ConflictError, UsageError
 from muniment.model.event import (
     CONTENT_KINDS,
+    EVENT_TYPES,
     Content,
     Deletion,
     Document,
@@ -109,12 +111,13 @@ class Memory(Ledger):
 
         Raises: as `add`.
         """
-        note = Note(
+        note = build_event(
+            Note,
             id=self._engine.new_id(),
             timestamp=from_us(self._engine.clock()),
             content=text,
             tier=tier,
-            labels=tuple(labels),
+            labels=parse_texts("labels", labels),
             key=key,
             summary=summary,
             metadata=metadata or {},
@@ -155,15 +158,16 @@ class Memory(Ledger):
 
         Raises: ConflictError when another version stands there (`expected` and `actual` name both); else as `add`.
         """
-        given: dict[str, object] = {
+        parse_text("key", key)
+        given: dict[str, Any] = {
             "tier": tier,
-            "labels": tuple(labels) if not isinstance(labels, Unset) else labels,
+            "labels": labels if isinstance(labels, Unset) else parse_texts("labels", labels),
             "summary": summary,
             "metadata": (metadata or {}) if not isinstance(metadata, Unset) else metadata,
             "retain_until": retain_until,
         }
         given = {name: value for name, value in given.items() if value is not UNSET}
-        fields: dict[str, object] = {
+        fields: dict[str, Any] = {
             "id": self._engine.new_id(),
             "timestamp": from_us(self._engine.clock()),
             "content": text,
@@ -174,7 +178,7 @@ class Memory(Ledger):
             "actor": actor,
             **given,
         }
-        note = Note.model_validate(fields)
+        note = build_event(Note, **fields)
         call: dict[str, JsonValue] = {}
         if request_id is not None:
             expected = "unset" if isinstance(expected_seq, Unset) else expected_seq
@@ -186,7 +190,7 @@ class Memory(Ledger):
             if live is None:
                 return note
             kept = {name: getattr(live[0], name) for name in _KEPT if name not in given}
-            return Note.model_validate({**fields, **kept})
+            return build_event(Note, **fields, **kept)
 
         return cast("Note", self._append_one(note, request_id, call, build=inherit))
 
@@ -217,7 +221,8 @@ class Memory(Ledger):
         Raises: UsageError, with nothing stored, for no targets, an empty reason, and an id that is unknown here, not
                 content, or erased; TypeError for a bare id in place of a collection.
         """
-        deletion = Deletion(
+        deletion = build_event(
+            Deletion,
             id=self._engine.new_id(),
             timestamp=from_us(self._engine.clock()),
             targets=parse_ids(targets),
@@ -340,6 +345,8 @@ class Memory(Ledger):
         Cost: as `forget`.
         """
 
+        parse_text("session_id", session_id)
+
         def destroy(eraser: Eraser) -> Destroyed:
             rows = eraser.choose_session(session_id)
             return eraser.erase_events(rows, action="erase_session", reason=reason, requested_by=requested_by)
@@ -377,8 +384,7 @@ def _rebuilt(old: Draft, event: Event, engine: Engine) -> Draft:
 
 
 def _check_type(event: object, kinds: Sequence[str]) -> None:
-    kind = event.kind if isinstance(event, Message | Document | Note | Recall | Deletion) else None
-    if kind not in kinds:
+    if type(event) not in [EVENT_TYPES[kind] for kind in kinds]:
         wanted = " or ".join(name.capitalize() for name in kinds)
         raise TypeError(f"a {wanted} is needed, not {type(event).__name__}; nothing was stored")
 

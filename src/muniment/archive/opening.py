@@ -46,8 +46,10 @@ def _open_storage(
     url: str | os.PathLike[str], *, create: bool, durability: Literal["full", "normal"], busy_timeout_s: float
 ) -> Storage:
     text = os.fspath(url)
-    if not text:
-        raise UsageError("an archive needs a path or a URL")
+    if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # os.fspath lets bytes through
+        raise UsageError("an archive's path or URL is text, not bytes")
+    if not text or "\x00" in text:
+        raise UsageError("an archive needs a path or a URL, without U+0000")
     scheme, separator, rest = text.partition("://")
     if not separator:
         path = text

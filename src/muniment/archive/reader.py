@@ -10,10 +10,13 @@ from uuid import UUID
 
 from muniment.core.canonical import (
     KIND_NUMBERS,
+    SALT_BYTES,
+    Envelope,
     decode_erased,
     decode_event,
     decode_links,
     digest_of,
+    find_leaf,
     from_us,
 )
 from muniment.errors import IntegrityError
@@ -34,9 +37,9 @@ class Erasures:
         self._whole_scope_seq: int | None = None
         for row in rows:
             links = decode_links(row.links)
-            for target in links["targets"]:
+            for target in links.get("targets", ()):
                 self._by_id.setdefault(target, row.seq)
-            if links["whole_scope"]:
+            if links.get("whole_scope"):
                 self._whole_scope_seq = row.seq
 
     def find_seq(self, event_id: UUID) -> int | None:
@@ -49,6 +52,7 @@ class Reader:
 
     def __init__(self, view: Snapshot) -> None:
         self.view = view
+        self._ledger_id = view.head.ledger_id
 
     @cached_property
     def erasures(self) -> Erasures:
@@ -63,10 +67,13 @@ class Reader:
         return [decode(row) for row in rows]
 
     def decode_one(self, row: StoredEvent) -> Event | ErasedEvent:
-        seq, event_id, kind, recorded_us, digest, links, _, salt, body = row
+        seq, event_id, kind, recorded_us, digest, links, leaf, salt, body = row
+        envelope = Envelope(seq, event_id, kind, recorded_us, digest, links)
+        if find_leaf(self._ledger_id, envelope) != leaf:
+            raise IntegrityError(f"the envelope of event {UUID(bytes=event_id)} is not what was written", seq=seq)
         if body is None or salt is None:
             return self._decode_erased(row)
-        if digest_of(salt, body) != digest:
+        if len(salt) != SALT_BYTES or digest_of(salt, body) != digest:
             raise IntegrityError(
                 f"the content of event {UUID(bytes=event_id)} is not what was written: its digest differs",
                 seq=seq,

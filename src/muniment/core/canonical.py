@@ -98,6 +98,14 @@ def leaf_of(ledger_id: bytes, envelope: Envelope) -> bytes:
     return hash_leaf(encode_envelope(ledger_id, envelope))
 
 
+def find_leaf(ledger_id: bytes, envelope: Envelope) -> bytes | None:
+    """The leaf hash of a stored envelope, or None for one that cannot be encoded because no version wrote it."""
+    try:
+        return leaf_of(ledger_id, envelope)
+    except struct.error:
+        return None
+
+
 def digest_of(salt: bytes, body: bytes) -> bytes:
     """The digest that an envelope keeps of its content; without the salt it says nothing about it."""
     return sha256(salt + body).digest()

@@ -9,6 +9,7 @@ Source: `engine.md` section 7, `audit.md` A2.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC
 from typing import Final, cast
 
 from pydantic import JsonValue
@@ -31,10 +32,18 @@ def check_event(event: Event) -> None:
             "the store gives it, add the event as it was built"
         )
     fields = event.__dict__
-    for name, check in _CHECKS[event.kind]:
-        value = fields[name]
-        if value:
-            check(name, value)
+    try:
+        if event.timestamp.tzinfo is not UTC:
+            raise UsageError(f"event {event.id} has a timestamp that is not in UTC: build it anew")
+        for name, check in _CHECKS[event.kind]:
+            value = fields[name]
+            if value:
+                check(name, value)
+            elif name in _REQUIRED and event.kind != "note":
+                raise UsageError(f"{name} must have at least 1 character")
+    except (TypeError, AttributeError) as error:
+        # The model checks types when an event is built; `model_copy(update=…)` does not.
+        raise UsageError(f"event {event.id} has a field of a type that its model refuses: build it anew") from error
 
 
 def check_text(name: str, value: str) -> None:
@@ -59,6 +68,10 @@ def check_request_id(value: str) -> None:
     """Accept a request id: 1..128 characters."""
     if not isinstance(value, str) or not value:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise UsageError("request_id must be text of at least one character")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise UsageError("request_id must not contain a lone surrogate") from None
     check_chars("request_id", value, limits.REQUEST_ID_CHARS_MAX)
 
 
@@ -108,6 +121,8 @@ def _holds_nul(value: JsonValue) -> bool:
         return any(_holds_nul(inner) for inner in value)
     return False
 
+
+_REQUIRED: Final = frozenset({"speaker", "content", "name", "text", "query", "reason"})
 
 _COMMON: Final = (
     ("session_id", _chars(limits.SESSION_CHARS_MAX)),

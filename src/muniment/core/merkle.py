@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from typing import Final
 
-from muniment.errors import UsageError
+from muniment.errors import IntegrityError
 
 HASH_BYTES: Final = 32
 EMPTY_ROOT: Final = sha256(b"").digest()
@@ -62,8 +62,8 @@ def pack_edge(edge: Sequence[bytes]) -> bytes:
 def unpack_edge(packed: bytes, size: int) -> list[bytes]:
     """The edge of a tree of `size` leaves from its bytes.
 
-    Raises: UsageError if the length is not that of such an edge.
+    Raises: IntegrityError if the length is not that of such an edge: it was stored.
     """
     if len(packed) != HASH_BYTES * size.bit_count():
-        raise UsageError(f"an edge of {len(packed)} bytes does not belong to a tree of {size} leaves")
+        raise IntegrityError(f"an edge of {len(packed)} bytes does not belong to a tree of {size} leaves")
     return [packed[at : at + HASH_BYTES] for at in range(0, len(packed), HASH_BYTES)]

@@ -182,14 +182,13 @@ class Search:
 
     def _fuse_ranks(self, legs: Mapping[str, Leg | None], allowed: NDArray[np.bool_] | None, limit: int) -> list[Found]:
         """The best rows by weighted reciprocal rank in the legs."""
-        ranked = [
-            []
-            if leg is None
-            else _best(
-                self._with_bonus(leg.scores, SPEAKER_BONUS * leg.width), _both(leg.rows, allowed), LEG_FACTOR * limit
-            ).tolist()
-            for leg in legs.values()
-        ]
+        ranked: list[list[int]] = []
+        for leg in legs.values():
+            rows = np.zeros(0, np.int64)
+            if leg is not None:
+                scores = self._with_bonus(leg.scores, SPEAKER_BONUS * leg.width)
+                rows = _best(scores, _both(leg.rows, allowed), LEG_FACTOR * limit)
+            ranked.append(rows.tolist())
         fused = fuse_reciprocal(ranked, self.ranking.leg_weights, k=self.ranking.damping)[:limit]
         seqs = self.state.columns.seq
         return [
@@ -208,9 +207,9 @@ class Search:
         bonus: float,
     ) -> list[Found]:
         """Shapes: `rows` are the hits, best first; `scores` has one entry per row, `parts` and the hits go together."""
-        if self.preferred is not None:
-            parts = {**parts, "speaker": self.preferred[rows] * bonus}
         columns = {name: values.tolist() for name, values in parts.items()}
+        if self.preferred is not None:
+            columns["speaker"] = [bonus if preferred else 0.0 for preferred in self.preferred[rows].tolist()]
         return [
             Found(seq, score, {name: values[place] for name, values in columns.items() if values[place]})
             for place, (seq, score) in enumerate(

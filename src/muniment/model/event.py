@@ -226,7 +226,9 @@ EVENT_TYPES: Final[Mapping[str, type[Event]]] = {
 
 E = TypeVar("E", bound=EventBase)
 
-_UNKNOWN_FIELDS_SET: Final[set[str]] = set()
+_ALL_FIELDS: Final[Mapping[type[EventBase], set[str]]] = {
+    event_type: set(event_type.model_fields) for event_type in EVENT_TYPES.values()
+}
 
 
 def build_trusted(event_type: type[E], values: dict[str, Any]) -> E:
@@ -238,7 +240,7 @@ def build_trusted(event_type: type[E], values: dict[str, Any]) -> E:
     event = event_type.__new__(event_type)
     set_attribute = object.__setattr__
     set_attribute(event, "__dict__", values)
-    set_attribute(event, "__pydantic_fields_set__", _UNKNOWN_FIELDS_SET)
+    set_attribute(event, "__pydantic_fields_set__", _ALL_FIELDS[event_type])
     set_attribute(event, "__pydantic_extra__", None)
     set_attribute(event, "__pydantic_private__", None)
     return event
@@ -308,6 +310,9 @@ def event_from_dict(data: Mapping[str, object]) -> Event | ErasedEvent:
     event_type = EVENT_TYPES.get(kind) if isinstance(kind, str) else None
     if event_type is None:
         raise UsageError(f"kind {kind!r} is not one of {', '.join(KINDS)}")
+    missing = [name for name in ("id", "timestamp") if name not in fields]
+    if missing:
+        raise UsageError(f"a {kind} without {' and '.join(missing)} is not a record of one")
     return event_type.model_validate(fields)
 
 

@@ -8,6 +8,8 @@ from typing import Any, Final, NoReturn, cast
 
 from pydantic import JsonValue
 
+INTEGER_MIN: Final = -(2**63)
+INTEGER_MAX: Final = 2**64 - 1
 NESTING_MAX: Final = 64
 """Where freezing stops with an error, long before Python's recursion does; the limit of the engine is lower."""
 
@@ -64,7 +66,11 @@ def _freeze_mapping(value: Mapping[object, object], depth: int) -> FrozenDict:
 def _freeze(value: object, depth: int) -> JsonValue:
     if depth > NESTING_MAX:
         raise ValueError(f"JSON is nested deeper than {NESTING_MAX} levels")
-    if value is None or isinstance(value, bool | int):
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        if not INTEGER_MIN <= value <= INTEGER_MAX:
+            raise ValueError("a whole number of more than 64 bits is not read back alike everywhere: give it as text")
         return value
     if isinstance(value, str):
         return _check_text(value)

@@ -64,6 +64,10 @@ class Snapshot(Protocol):
         """The events of this ledger that have one of these ids."""
         ...
 
+    def count_beyond_head(self) -> int:
+        """Rows of this ledger at or beyond `next_seq`, where nothing may be: 0 unless somebody meddled."""
+        ...
+
     def find_seq_at(self, recorded_us: int) -> int:
         """The greatest seq recorded at or before that instant, or -1."""
         ...

@@ -268,6 +268,10 @@ class _MemorySnapshot:
             if event_id in ledger.seqs
         }
 
+    def count_beyond_head(self) -> int:
+        ledger = self._ledger
+        return len(ledger.events) - ledger.head.next_seq
+
     def find_seq_at(self, recorded_us: int) -> int:
         return max((event.seq for event in self._ledger.events if event.recorded_us <= recorded_us), default=-1)
 

@@ -16,7 +16,7 @@ import apsw
 
 from muniment.adapters.sqlite.connection import BUSY_SLEEP_S, Database
 from muniment.adapters.sqlite.statements import SCHEMA
-from muniment.errors import SchemaMismatchError, StorageBusyError, StorageError, StorageUnavailableError
+from muniment.errors import SchemaMismatchError, StorageBusyError, StorageError, StorageUnavailableError, UsageError
 
 APPLICATION_ID: Final = 0x4D4E4D54
 """`MNMT`, in the header of every archive."""
@@ -33,14 +33,19 @@ def check_file(path: Path, *, create: bool) -> None:
     Raises: StorageUnavailableError if there is nothing to open; StorageError for a file that is not an archive;
             SchemaMismatchError for a newer one.
     """
-    if not path.exists():
-        if create and path.parent.is_dir():
-            return
-        missing = path if path.parent.is_dir() else path.parent
-        raise StorageUnavailableError(f"{path}: there is no archive; {missing} does not exist")
-    if not path.is_file():
-        raise StorageUnavailableError(f"{path} is not a file")
-    header = _read_header(path)
+    try:
+        if not path.exists():
+            if create and path.parent.is_dir():
+                return
+            missing = path if path.parent.is_dir() else path.parent
+            raise StorageUnavailableError(f"{path}: there is no archive; {missing} does not exist")
+        if not path.is_file():
+            raise StorageUnavailableError(f"{path} is not a file")
+        header = _read_header(path)
+    except OSError as error:
+        raise StorageUnavailableError(f"{path} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise UsageError(f"{str(path)!r} cannot be a path: {error}") from error
     if not header or Path(f"{path}-journal").exists():
         return  # new, or its creation was cut short and SQLite will roll it back
     if len(header) < _HEADER_BYTES or not header.startswith(_MAGIC):
@@ -52,11 +57,8 @@ def check_file(path: Path, *, create: bool) -> None:
 
 
 def _read_header(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            return file.read(_HEADER_BYTES)
-    except OSError as error:
-        raise StorageUnavailableError(f"{path} cannot be read: {error.strerror}") from error
+    with path.open("rb") as file:
+        return file.read(_HEADER_BYTES)
 
 
 def check_version(location: str, found: int, wanted: int = SCHEMA_VERSION) -> None:

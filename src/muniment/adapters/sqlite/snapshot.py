@@ -70,6 +70,9 @@ class SqliteSnapshot:
                 found[event_id] = StoredEvent._make(row)
         return found
 
+    def count_beyond_head(self) -> int:
+        return self._integer("count_beyond", first=self._place(self._head.next_seq), last=self._place(SEQ_MASK))
+
     def find_seq_at(self, recorded_us: int) -> int:
         # `recorded_at` never falls along a ledger, so its order is that of the places: halve the range.
         low, high = -1, self._head.next_seq - 1

@@ -34,7 +34,6 @@ CREATE TABLE names (
 CREATE TABLE events (
     place        INTEGER PRIMARY KEY,
     event_id     BLOB NOT NULL CHECK (length(event_id) = 16),
-    format       INTEGER NOT NULL DEFAULT 1,
     kind         INTEGER NOT NULL,
     recorded_us  INTEGER NOT NULL,
     digest       BLOB NOT NULL,
@@ -68,7 +67,7 @@ END;
 
 CREATE TABLE contents (
     place         INTEGER PRIMARY KEY,
-    salt          BLOB NOT NULL,
+    salt          BLOB NOT NULL CHECK (length(salt) = 16),
     session_hash  INTEGER,
     body          BLOB NOT NULL
 ) STRICT;

@@ -40,27 +40,27 @@ WHERE e.place >> 32 = :scope_no AND e.event_id = :event_id;
 -- name: read_events
 SELECT e.place & 4294967295, e.event_id, e.kind, e.recorded_us, e.digest, e.links, e.leaf, c.salt, c.body
 FROM events AS e LEFT JOIN contents AS c ON c.place = e.place
-WHERE e.place BETWEEN :first AND :last AND (:kinds >> e.kind) & 1
+WHERE e.place BETWEEN :first AND :last AND (:kinds = -1 OR (:kinds >> e.kind) & 1)
 ORDER BY e.place LIMIT :limit;
 
 -- name: read_events_newest_first
 SELECT e.place & 4294967295, e.event_id, e.kind, e.recorded_us, e.digest, e.links, e.leaf, c.salt, c.body
 FROM events AS e LEFT JOIN contents AS c ON c.place = e.place
-WHERE e.place BETWEEN :first AND :last AND (:kinds >> e.kind) & 1
+WHERE e.place BETWEEN :first AND :last AND (:kinds = -1 OR (:kinds >> e.kind) & 1)
 ORDER BY e.place DESC LIMIT :limit;
 
 -- name: read_session_events
 SELECT e.place & 4294967295, e.event_id, e.kind, e.recorded_us, e.digest, e.links, e.leaf, c.salt, c.body
 FROM contents AS c JOIN events AS e ON e.place = c.place
 WHERE c.place >> 32 = :scope_no AND c.session_hash = :session_hash AND c.place BETWEEN :first AND :last
-    AND (:kinds >> e.kind) & 1
+    AND (:kinds = -1 OR (:kinds >> e.kind) & 1)
 ORDER BY c.place LIMIT :limit;
 
 -- name: read_session_events_newest_first
 SELECT e.place & 4294967295, e.event_id, e.kind, e.recorded_us, e.digest, e.links, e.leaf, c.salt, c.body
 FROM contents AS c JOIN events AS e ON e.place = c.place
 WHERE c.place >> 32 = :scope_no AND c.session_hash = :session_hash AND c.place BETWEEN :first AND :last
-    AND (:kinds >> e.kind) & 1
+    AND (:kinds = -1 OR (:kinds >> e.kind) & 1)
 ORDER BY c.place DESC LIMIT :limit;
 
 -- name: read_erasures
@@ -70,13 +70,18 @@ WHERE e.kind = 6 AND e.place BETWEEN :first AND :last
 ORDER BY e.place LIMIT :limit;
 
 -- name: count_events
-SELECT count(*) FROM events WHERE place BETWEEN :first AND :last AND (:kinds >> kind) & 1;
+SELECT count(*) FROM events WHERE place BETWEEN :first AND :last AND (:kinds = -1 OR (:kinds >> kind) & 1);
 
 -- name: count_session_events
 SELECT count(*)
 FROM contents AS c JOIN events AS e ON e.place = c.place
 WHERE c.place >> 32 = :scope_no AND c.session_hash = :session_hash AND c.place BETWEEN :first AND :last
-    AND (:kinds >> e.kind) & 1;
+    AND (:kinds = -1 OR (:kinds >> e.kind) & 1);
+
+-- name: count_beyond
+SELECT (SELECT count(*) FROM events WHERE place BETWEEN :first AND :last)
+    + (SELECT count(*) FROM contents WHERE place BETWEEN :first AND :last)
+    + (SELECT count(*) FROM items WHERE place BETWEEN :first AND :last);
 
 -- name: find_recorded
 SELECT recorded_us FROM events WHERE place = :place;
@@ -101,7 +106,7 @@ FROM items WHERE place = :place;
 SELECT place & 4294967295, kind, tier, timestamp_us, created_us, root_seq, deleted_seq, superseded_seq, session_hash,
     speaker_hash, key_hash, text_hash, terms, retain_us
 FROM items
-WHERE place BETWEEN :first AND :last AND (:kinds >> kind) & 1 AND (:tiers >> tier) & 1
+WHERE place BETWEEN :first AND :last AND (:kinds = -1 OR (:kinds >> kind) & 1) AND (:tiers = -1 OR (:tiers >> tier) & 1)
     AND (:hidden OR ((deleted_seq IS NULL OR deleted_seq > :at_seq) AND (superseded_seq IS NULL OR superseded_seq > :at_seq)))
 ORDER BY place LIMIT :limit;
 
@@ -109,14 +114,14 @@ ORDER BY place LIMIT :limit;
 SELECT place & 4294967295, kind, tier, timestamp_us, created_us, root_seq, deleted_seq, superseded_seq, session_hash,
     speaker_hash, key_hash, text_hash, terms, retain_us
 FROM items
-WHERE place BETWEEN :first AND :last AND (:kinds >> kind) & 1 AND (:tiers >> tier) & 1
+WHERE place BETWEEN :first AND :last AND (:kinds = -1 OR (:kinds >> kind) & 1) AND (:tiers = -1 OR (:tiers >> tier) & 1)
     AND (:hidden OR ((deleted_seq IS NULL OR deleted_seq > :at_seq) AND (superseded_seq IS NULL OR superseded_seq > :at_seq)))
 ORDER BY place DESC LIMIT :limit;
 
 -- name: count_items
 SELECT count(*)
 FROM items
-WHERE place BETWEEN :first AND :last AND (:kinds >> kind) & 1 AND (:tiers >> tier) & 1
+WHERE place BETWEEN :first AND :last AND (:kinds = -1 OR (:kinds >> kind) & 1) AND (:tiers = -1 OR (:tiers >> tier) & 1)
     AND (:hidden OR ((deleted_seq IS NULL OR deleted_seq > :at_seq) AND (superseded_seq IS NULL OR superseded_seq > :at_seq)));
 
 -- name: read_expired_items
@@ -124,7 +129,7 @@ SELECT place & 4294967295, kind, tier, timestamp_us, created_us, root_seq, delet
     speaker_hash, key_hash, text_hash, terms, retain_us
 FROM items
 WHERE place >> 32 = :scope_no AND retain_us <= :retained_until_us AND place BETWEEN :first AND :last
-    AND (:kinds >> kind) & 1 AND (:tiers >> tier) & 1
+    AND (:kinds = -1 OR (:kinds >> kind) & 1) AND (:tiers = -1 OR (:tiers >> tier) & 1)
     AND (:hidden OR ((deleted_seq IS NULL OR deleted_seq > :at_seq) AND (superseded_seq IS NULL OR superseded_seq > :at_seq)))
 ORDER BY place LIMIT :limit;
 
@@ -133,7 +138,7 @@ SELECT place & 4294967295, kind, tier, timestamp_us, created_us, root_seq, delet
     speaker_hash, key_hash, text_hash, terms, retain_us
 FROM items
 WHERE place >> 32 = :scope_no AND retain_us <= :retained_until_us AND place BETWEEN :first AND :last
-    AND (:kinds >> kind) & 1 AND (:tiers >> tier) & 1
+    AND (:kinds = -1 OR (:kinds >> kind) & 1) AND (:tiers = -1 OR (:tiers >> tier) & 1)
     AND (:hidden OR ((deleted_seq IS NULL OR deleted_seq > :at_seq) AND (superseded_seq IS NULL OR superseded_seq > :at_seq)))
 ORDER BY place DESC LIMIT :limit;
 
@@ -141,7 +146,7 @@ ORDER BY place DESC LIMIT :limit;
 SELECT count(*)
 FROM items
 WHERE place >> 32 = :scope_no AND retain_us <= :retained_until_us AND place BETWEEN :first AND :last
-    AND (:kinds >> kind) & 1 AND (:tiers >> tier) & 1
+    AND (:kinds = -1 OR (:kinds >> kind) & 1) AND (:tiers = -1 OR (:tiers >> tier) & 1)
     AND (:hidden OR ((deleted_seq IS NULL OR deleted_seq > :at_seq) AND (superseded_seq IS NULL OR superseded_seq > :at_seq)));
 
 -- name: find_by_key
