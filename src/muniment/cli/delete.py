@@ -17,7 +17,9 @@ from muniment.model.event import event_to_dict
 def delete(
     events: Annotated[list[str], typer.Argument(metavar="EVENT...", help="Ids, or seqs.", show_default=False)],
     reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it is recorded.", show_default=False)],
-    requested_by: Annotated[str | None, typer.Option("--requested-by", metavar="NAME", help="Who asked for it.")] = None,
+    requested_by: Annotated[
+        str | None, typer.Option("--requested-by", metavar="NAME", help="Who asked for it.")
+    ] = None,
     archive: ArchiveOption = None,
     tenant: TenantOption = None,
     subject: SubjectOption = None,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import BinaryIO, Final, NoReturn, cast
@@ -70,7 +70,8 @@ class Feed:
     """Exit codes of the lines that were refused."""
     scopes: set[Scope] = field(default_factory=set[Scope])
     _unstored: list[int] = field(default_factory=list[int])
-    """Lines of the present chunk that are not stored yet."""
+    """Lines that were read and accepted and are not stored yet."""
+    _num_read: int = 0
 
     @property
     def num_lines(self) -> int:
@@ -88,17 +89,21 @@ class Feed:
         Raises: what the storage raises; which lines are stored by then is said before.
         """
         lines = self.read(stream, progress)
-        while batch := list(islice(lines, chunk)):
-            self._unstored = [line.number for line in batch]
-            try:
-                stored = self._store_chunk(archive, batch)
-            except (MunimentError, KeyboardInterrupt):
-                self._say_unstored(batch[-1].number)
-                raise
-            if self.out.as_json:
-                for number in sorted(stored):
-                    self.out.json(event_to_dict(stored[number]))
-                self.out.flush()
+        try:
+            while batch := list(islice(lines, chunk)):
+                self._print(self._store_chunk(archive, batch))
+        except (MunimentError, KeyboardInterrupt):
+            unstored = f"{ranges_of(self._unstored)} and " if self._unstored else ""
+            self.out.note(
+                f"stored {count_of(self.num_stored, 'line')}; not stored: {unstored}all after line {self._num_read}"
+            )
+            raise
+
+    def _print(self, stored: Mapping[int, Content]) -> None:
+        if self.out.as_json:
+            for number in sorted(stored):
+                self.out.json(event_to_dict(stored[number]))
+            self.out.flush()
 
     def _store_chunk(self, archive: Archive, batch: Sequence[Line]) -> dict[int, Content]:
         by_scope: dict[Scope, list[Line]] = {}
@@ -156,10 +161,6 @@ class Feed:
         settled = set(numbers)
         self._unstored = [number for number in self._unstored if number not in settled]
 
-    def _say_unstored(self, last: int) -> None:
-        lines = ranges_of(self._unstored)
-        self.out.note(f"stored {count_of(self.num_stored, 'line')}; not stored: {lines} and all after {last}")
-
     # --- Reading ------------------------------------------------------------------------------------------------------
 
     def read(self, stream: BinaryIO, progress: Progress) -> Iterator[Line]:
@@ -167,14 +168,16 @@ class Feed:
         total = _size_of(stream)
         done = 0
         for number, raw, length in read_lines(stream):
+            self._num_read = number
             done += length
             if number % _PROGRESS_LINES == 0:
-                progress(*((done, total) if total is not None else (number, None)))
+                progress(done, total, f"{number:,} lines")
             if raw is None:
                 self._refuse(number, f"longer than {LINE_BYTES_MAX} bytes", USAGE)
             elif raw.strip():
                 line = self._parse(number, raw)
                 if line is not None:
+                    self._unstored.append(number)
                     yield line
 
     def _parse(self, number: int, raw: bytes) -> Line | None:
@@ -256,8 +259,8 @@ def _build_object(pairs: list[tuple[str, JsonValue]]) -> dict[str, JsonValue]:
     """The object of those pairs; the last of two equal names would win silently."""
     built = dict(pairs)
     if len(built) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        seen: set[str] = set()
+        twice = next(name for name, _ in pairs if name in seen or seen.add(name))
         raise UsageError(f"the field {twice!r} stands there twice")
     return built
 
@@ -291,5 +294,3 @@ def ranges_of(numbers: Sequence[int]) -> str:
         if number is not None:
             start = end = number
     return f"{'line' if ranges == [str(start)] else 'lines'} {', '.join(ranges)}" if ranges else "no line"
-
-

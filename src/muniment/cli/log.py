@@ -33,7 +33,9 @@ def log(
     tenant: TenantOption = None,
     subject: SubjectOption = None,
     unscoped: UnscopedOption = False,
-    kind: Annotated[str | None, typer.Option("--kind", "-k", metavar="KIND", help=f"One of {', '.join(KINDS)}.")] = None,
+    kind: Annotated[
+        str | None, typer.Option("--kind", "-k", metavar="KIND", help=f"One of {', '.join(KINDS)}.")
+    ] = None,
     session: Annotated[str | None, typer.Option("--session", metavar="ID", help="Events of one session.")] = None,
     after: Annotated[int | None, typer.Option("--after", metavar="SEQ", help="Events after that seq.")] = None,
     up_to: Annotated[int | None, typer.Option("--up-to", metavar="SEQ", help="Events up to that seq.")] = None,

@@ -19,7 +19,7 @@ def open_existing(archive: str | None) -> Archive:
 
     Raises: UsageError for none, and for one in memory; else as `muniment.open`.
     """
-    return open_archive(_check_url(archive), create=False)
+    return open_archive(check_url(archive), create=False)
 
 
 def open_or_create(archive: str | None, out: Output) -> Archive:
@@ -27,7 +27,7 @@ def open_or_create(archive: str | None, out: Output) -> Archive:
 
     Raises: as `open_existing`.
     """
-    url = _check_url(archive)
+    url = check_url(archive)
     try:
         return open_archive(url, create=False)
     except StorageUnavailableError:
@@ -41,7 +41,7 @@ def memory_of(archive: Archive, scope: Scope) -> Memory:
     return archive.memory(scope.subject, tenant=scope.tenant)
 
 
-def _check_url(archive: str | None) -> str:
+def check_url(archive: str | None) -> str:
     if not archive:
         raise UsageError(f"which archive? give --archive PATH or set {ARCHIVE_VARIABLE}")
     if archive.endswith(":memory:") or archive.startswith("memory:"):

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 Part = str | tuple[str, str]
 """A piece of a line: text, or text with a style that a terminal shows."""
 
-Progress = Callable[[int, int | None], None]
-"""Told how much is done and how much there is, where that is known."""
+Progress = Callable[[int, int | None, str], None]
+"""Told how much is done, how much there is, where that is known, and how to say it."""
 
 TABLE_ROWS: Final = 200
 """Rows of a table that are held back to be printed at once."""
@@ -104,20 +104,21 @@ class Output:
         sys.stderr.flush()
 
     @contextmanager
-    def progress(self, label: str) -> Generator[Progress]:
+    def progress(self) -> Generator[Progress]:
         """A bar on standard error while a person watches that; it is gone when the block ends."""
         if not sys.stderr.isatty():
             yield _ignore
             return
         from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as Bar
 
-        columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-        with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as bar:
-            task = bar.add_task(label, total=None)
+        columns = (SpinnerColumn(), BarColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+        with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+            task = bar.add_task("", total=None)
 
-            def tell(done: int, total: int | None) -> None:
-                bar.update(task, completed=done, total=total)
+            def tell(done: int, total: int | None, text: str) -> None:
+                bar.update(task, completed=done, total=total, description=text)
 
             yield tell
 
@@ -151,5 +152,5 @@ def _is_utf_8(stream: TextIO) -> bool:
     return (stream.encoding or "").lower() in _UTF_8
 
 
-def _ignore(_done: int, _total: int | None) -> None:
+def _ignore(_done: int, _total: int | None, _text: str) -> None:
     """Nobody watches."""

@@ -37,7 +37,9 @@ _NAMED_SHOWN: Final = 50
 
 
 def show(
-    event: Annotated[str, typer.Argument(metavar="EVENT", help="Its id, or its seq in the ledger.", show_default=False)],
+    event: Annotated[
+        str, typer.Argument(metavar="EVENT", help="Its id, or its seq in the ledger.", show_default=False)
+    ],
     archive: ArchiveOption = None,
     tenant: TenantOption = None,
     subject: SubjectOption = None,

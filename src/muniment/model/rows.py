@@ -89,6 +89,42 @@ class ItemRow(NamedTuple):
     """The instant after which it need not be kept."""
 
 
+class IndexRow(NamedTuple):
+    """An item as the scope index reads it."""
+
+    seq: int
+    kind: int
+    tier: int
+    timestamp_us: int
+    session: int
+    """A 64-bit hash of the session, 0 for none. The rows of a session are its turns."""
+    speaker: int
+    """A 64-bit hash of the speaker, 0 for none."""
+    died_seq: int
+    """The seq of the event that hid the item first, or -1."""
+    terms: bytes
+    codes: bytes | None = None
+    """The vector under the current model, a signed byte per dimension."""
+
+
+class ModelRow(NamedTuple):
+    """An embedding model: vectors of two models say nothing about each other."""
+
+    model_no: int
+    name: str
+    dimension: int
+    probe: bytes
+    """What it makes of a fixed text, as codes: a model that changed under its name shows."""
+
+
+class VectorRow(NamedTuple):
+    """The vector of an item."""
+
+    seq: int
+    model_no: int
+    codes: bytes
+
+
 class Use(NamedTuple):
     """How often a chain of versions was handed out, and when last."""
 
@@ -195,6 +231,13 @@ class KeepRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class KeepVectors:
+    """Store vectors, in place of those that the items have."""
+
+    rows: Sequence[VectorRow]
+
+
+@dataclass(frozen=True, slots=True)
 class DropProjections:
     """Forget every item and use of the ledger, before a rebuild; the epoch rises."""
 
@@ -245,6 +288,7 @@ Change = (
     | SupersedeItem
     | CountUses
     | KeepRequest
+    | KeepVectors
     | DropProjections
     | EraseEvents
     | EraseLedger

@@ -34,8 +34,10 @@ from muniment.model.rows import (
     CleanOutcome,
     EventFilter,
     Head,
+    IndexRow,
     ItemFilter,
     ItemRow,
+    ModelRow,
     NewEvent,
     NewLedger,
     PendingClean,
@@ -77,6 +79,20 @@ class Snapshot(Protocol):
     def count_items(self, where: ItemFilter) -> int: ...
 
     def find_items(self, seqs: Sequence[int]) -> Mapping[int, ItemRow]: ...
+
+    def find_by_seqs(self, seqs: Sequence[int]) -> Mapping[int, StoredEvent]: ...
+
+    def read_index_rows(self, first: int, *, model_no: int | None, limit: int) -> list[IndexRow]:
+        """The items from that seq on as they stand in this view, with their vectors under that model."""
+        ...
+
+    def read_deaths(self, first: int) -> list[tuple[int, int]]:
+        """Of the items before `first`, those that an event from `first` on hid first: their seq and that event's."""
+        ...
+
+    def read_unembedded(self, first: int, *, model_no: int, limit: int) -> list[int]:
+        """The seqs of items from `first` on that have no vector under that model."""
+        ...
 
     def find_live_by_key(self, key_hash: int) -> list[ItemRow]:
         """The notes neither deleted nor superseded whose key has that hash."""
@@ -168,6 +184,18 @@ class Storage(Protocol):
         Cost: rewrites the files, about 5 s per GB.
         """
         ...
+
+    def find_models(self) -> list[ModelRow]:
+        """Every embedding model that vectors were stored under."""
+        ...
+
+    def keep_model(self, name: str, dimension: int, probe: bytes) -> ModelRow:
+        """The row of that model, new if it is not there."""
+        ...
+
+    def find_settings(self) -> Mapping[str, str]: ...
+
+    def keep_setting(self, name: str, value: str) -> None: ...
 
     def stats(self) -> StorageStats: ...
 

@@ -7,26 +7,40 @@ no test finds means that the suite would let an adapter with that fault pass.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from typing import ClassVar, Final, cast
+from typing import Any, ClassVar, Final, TypeVar, cast
 
-from muniment.errors import DuplicateEventError, MunimentError, StorageBusyError, StorageError, UsageError
+from muniment.errors import (
+    ConflictError,
+    DuplicateEventError,
+    MunimentError,
+    StorageBusyError,
+    StorageError,
+    UsageError,
+)
 from muniment.model.rows import (
     AddItems,
+    AwaitClean,
     Change,
+    CleanOutcome,
     CountUses,
     DropProjections,
+    EraseEvents,
+    EraseLedger,
     EventFilter,
     Head,
     HideItems,
     ItemFilter,
     ItemRow,
     KeepRequest,
+    MoveRoots,
     NewEvent,
     NewLedger,
+    PendingClean,
     ScopeRow,
+    SetUses,
     StorageStats,
     StoredEvent,
     StoredRequest,
@@ -40,7 +54,34 @@ from muniment.testing.picture import ALL
 from muniment.testing.rows import INT64_MAX
 
 
-class ViewOver:
+V = TypeVar("V", bound=type[Any])
+
+
+def _passes_calls_on(protocol: type[object]) -> Callable[[V], V]:
+    """Give a class every member of the protocol that it does not define: what `inner` answers."""
+
+    def decorate(kind: V) -> V:
+        for name, member in [item for base in protocol.__mro__ for item in vars(base).items()]:
+            if not name.startswith("_") and name not in vars(kind):
+                setattr(kind, name, _property_of(name) if isinstance(member, property) else _call_of(name))
+        return kind
+
+    return decorate
+
+
+def _property_of(name: str) -> property:
+    return property(lambda self: getattr(self.inner, name))
+
+
+def _call_of(name: str) -> Callable[..., Any]:
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return getattr(self.inner, name)(*args, **kwargs)
+
+    return call
+
+
+@_passes_calls_on(Transaction)
+class ViewOver(Transaction):
     """A transaction, or a snapshot, that passes every call on."""
 
     def __init__(self, inner: Snapshot) -> None:
@@ -50,51 +91,9 @@ class ViewOver:
     def inner(self) -> Transaction:
         return self._inner
 
-    @property
-    def head(self) -> Head:
-        return self.inner.head
 
-    def read_events(self, where: EventFilter, *, limit: int, newest_first: bool = False) -> list[StoredEvent]:
-        return self.inner.read_events(where, limit=limit, newest_first=newest_first)
-
-    def count_events(self, where: EventFilter) -> int:
-        return self.inner.count_events(where)
-
-    def find_events(self, event_ids: Sequence[bytes]) -> Mapping[bytes, StoredEvent]:
-        return self.inner.find_events(event_ids)
-
-    def find_seq_at(self, recorded_us: int) -> int:
-        return self.inner.find_seq_at(recorded_us)
-
-    def read_items(self, where: ItemFilter, *, limit: int, newest_first: bool = False) -> list[ItemRow]:
-        return self.inner.read_items(where, limit=limit, newest_first=newest_first)
-
-    def count_items(self, where: ItemFilter) -> int:
-        return self.inner.count_items(where)
-
-    def find_items(self, seqs: Sequence[int]) -> Mapping[int, ItemRow]:
-        return self.inner.find_items(seqs)
-
-    def find_live_by_key(self, key_hash: int) -> list[ItemRow]:
-        return self.inner.find_live_by_key(key_hash)
-
-    def find_live_by_text(self, text_hash: int) -> list[ItemRow]:
-        return self.inner.find_live_by_text(text_hash)
-
-    def find_uses(self, root_seqs: Sequence[int]) -> Mapping[int, Use]:
-        return self.inner.find_uses(root_seqs)
-
-    def find_request(self, request_hash: bytes) -> StoredRequest | None:
-        return self.inner.find_request(request_hash)
-
-    def append(self, events: Sequence[NewEvent], edge: bytes) -> None:
-        self.inner.append(events, edge)
-
-    def apply(self, changes: Sequence[Change]) -> None:
-        self.inner.apply(changes)
-
-
-class StorageOver:
+@_passes_calls_on(Storage)
+class StorageOver(Storage):
     """A storage that passes every call on: by itself as sound as the one inside."""
 
     name: ClassVar[str] = "mutant"
@@ -104,34 +103,15 @@ class StorageOver:
     def __init__(self, inner: Storage) -> None:
         self.inner = inner
 
-    @property
-    def location(self) -> str:
-        return self.inner.location
-
     @contextmanager
     def transaction(self, scope: Scope, fresh: NewLedger, *, durable: bool = True) -> Generator[Transaction]:
         with self.inner.transaction(scope, fresh, durable=durable) as tx:
             yield self.View(tx)
 
     @contextmanager
-    def snapshot(self, scope: Scope) -> Generator[Snapshot | None]:
-        with self.inner.snapshot(scope) as snapshot:
+    def snapshot(self, of: Scope | bytes) -> Generator[Snapshot | None]:
+        with self.inner.snapshot(of) as snapshot:
             yield None if snapshot is None else self.View(snapshot)
-
-    def find_tenants(self, *, after: str | None = None, limit: int) -> list[str]:
-        return self.inner.find_tenants(after=after, limit=limit)
-
-    def read_scopes(self, *, tenant: str | None = None, after: int = 0, limit: int) -> list[ScopeRow]:
-        return self.inner.read_scopes(tenant=tenant, after=after, limit=limit)
-
-    def stats(self) -> StorageStats:
-        return self.inner.stats()
-
-    def check(self) -> list[str]:
-        return self.inner.check()
-
-    def close(self) -> None:
-        self.inner.close()
 
 
 # --- 1: Atomic --------------------------------------------------------------------------------------------------------
@@ -448,8 +428,8 @@ class _RenamesScopes(StorageOver):
             yield tx
 
     @contextmanager
-    def snapshot(self, scope: Scope) -> Generator[Snapshot | None]:
-        with self.inner.snapshot(self.rename(scope)) as snapshot:
+    def snapshot(self, of: Scope | bytes) -> Generator[Snapshot | None]:
+        with self.inner.snapshot(self.rename(of) if isinstance(of, Scope) else of) as snapshot:
             yield snapshot
 
 
@@ -503,12 +483,13 @@ class _MatchesScopes(StorageOver):
         raise NotImplementedError
 
     @contextmanager
-    def snapshot(self, scope: Scope) -> Generator[Snapshot | None]:
-        for row in self.inner.read_scopes(tenant=scope.tenant, limit=ALL):
-            if scope.subject and row.subject and self.matches(scope.subject, row.subject):
-                scope = Scope(scope.tenant, row.subject)
-                break
-        with self.inner.snapshot(scope) as snapshot:
+    def snapshot(self, of: Scope | bytes) -> Generator[Snapshot | None]:
+        if isinstance(of, Scope) and of.subject is not None:
+            for row in self.inner.read_scopes(tenant=of.tenant, limit=ALL):
+                if row.subject is not None and self.matches(of.subject, row.subject):
+                    of = Scope(of.tenant, row.subject)
+                    break
+        with self.inner.snapshot(of) as snapshot:
             yield snapshot
 
 
@@ -536,8 +517,8 @@ class ReadsNeighbours(StorageOver):
     breaks = "law_07"
 
     @contextmanager
-    def snapshot(self, scope: Scope) -> Generator[Snapshot | None]:
-        with self.inner.snapshot(scope) as snapshot:
+    def snapshot(self, of: Scope | bytes) -> Generator[Snapshot | None]:
+        with self.inner.snapshot(of) as snapshot:
             yield None if snapshot is None else _EveryLedger(snapshot, self.inner)
 
 
@@ -592,8 +573,10 @@ class MixesTenants(StorageOver):
 
     breaks = "law_07"
 
-    def read_scopes(self, *, tenant: str | None = None, after: int = 0, limit: int) -> list[ScopeRow]:
-        return self.inner.read_scopes(after=after, limit=limit)
+    def read_scopes(
+        self, *, tenant: str | None = None, erased: bool = False, after: int = 0, limit: int
+    ) -> list[ScopeRow]:
+        return self.inner.read_scopes(erased=erased, after=after, limit=limit)
 
 
 # --- 8: One view ------------------------------------------------------------------------------------------------------
@@ -602,22 +585,22 @@ class MixesTenants(StorageOver):
 class _Reopening(ViewOver):
     """Opens a snapshot for a call instead of before it; all of them end with the block."""
 
-    def __init__(self, storage: Storage, scope: Scope, opened: ExitStack) -> None:
-        self._storage, self._scope, self._opened = storage, scope, opened
+    def __init__(self, storage: Storage, of: Scope | bytes, opened: ExitStack) -> None:
+        self._storage, self._of, self._opened = storage, of, opened
 
     def open(self) -> Transaction:
-        return cast("Transaction", self._opened.enter_context(self._storage.snapshot(self._scope)))
+        return cast("Transaction", self._opened.enter_context(self._storage.snapshot(self._of)))
 
 
 class _ReopeningStorage(StorageOver):
     Reopening: ClassVar[type[_Reopening]] = _Reopening
 
     @contextmanager
-    def snapshot(self, scope: Scope) -> Generator[Snapshot | None]:
-        with self.inner.snapshot(scope) as snapshot:
+    def snapshot(self, of: Scope | bytes) -> Generator[Snapshot | None]:
+        with self.inner.snapshot(of) as snapshot:
             there = snapshot is not None
         with ExitStack() as opened:
-            yield self.Reopening(self.inner, scope, opened) if there else None
+            yield self.Reopening(self.inner, of, opened) if there else None
 
 
 class ReadsCommitted(_ReopeningStorage):
@@ -654,10 +637,11 @@ class CreatesOnRead(StorageOver):
     breaks = "law_09"
 
     @contextmanager
-    def snapshot(self, scope: Scope) -> Generator[Snapshot | None]:
-        with self.inner.transaction(scope, NewLedger(system_entropy(16), system_entropy(16))):
-            pass
-        with self.inner.snapshot(scope) as snapshot:
+    def snapshot(self, of: Scope | bytes) -> Generator[Snapshot | None]:
+        if isinstance(of, Scope):
+            with self.inner.transaction(of, NewLedger(system_entropy(16), system_entropy(16))):
+                pass
+        with self.inner.snapshot(of) as snapshot:
             yield snapshot
 
 
@@ -680,8 +664,8 @@ class WaitsForAnEvent(StorageOver):
     breaks = "law_09"
 
     @contextmanager
-    def snapshot(self, scope: Scope) -> Generator[Snapshot | None]:
-        with self.inner.snapshot(scope) as snapshot:
+    def snapshot(self, of: Scope | bytes) -> Generator[Snapshot | None]:
+        with self.inner.snapshot(of) as snapshot:
             yield None if snapshot is None or snapshot.head.next_seq == 0 else snapshot
 
 
@@ -772,6 +756,182 @@ class HidesTheCause(StorageOver):
                 self.inner.apply(changes)
             except StorageError as error:
                 raise StorageError(str(error)) from None
+
+
+# --- 13: Gone ---------------------------------------------------------------------------------------------------------
+
+
+class HidesWhatWasErased(StorageOver):
+    """Takes an erasure for a deletion."""
+
+    breaks = "law_13"
+
+    class View(ViewOver):
+        def apply(self, changes: Sequence[Change]) -> None:
+            self.inner.apply(
+                [
+                    HideItems([seq for seq, _ in change.events], self.head.next_seq - 1)
+                    if isinstance(change, EraseEvents)
+                    else change
+                    for change in changes
+                ]
+            )
+
+
+class KeepsErasedItems(StorageOver):
+    """Destroys contents and leaves their items."""
+
+    breaks = "law_13"
+
+    class View(ViewOver):
+        def apply(self, changes: Sequence[Change]) -> None:
+            for change in changes:
+                seqs = [seq for seq, _ in change.events] if isinstance(change, EraseEvents) else []
+                items = list(self.inner.find_items(seqs).values())
+                self.inner.apply([change, AddItems(items)])
+
+
+class KeepsErasedUses(StorageOver):
+    """Destroys contents and leaves their uses."""
+
+    breaks = "law_13"
+
+    class View(ViewOver):
+        def apply(self, changes: Sequence[Change]) -> None:
+            for change in changes:
+                seqs = [seq for seq, _ in change.events] if isinstance(change, EraseEvents) else []
+                uses = list(self.inner.find_uses(seqs).values())
+                self.inner.apply([change, SetUses(uses)])
+
+
+class KeepsFingerprints(StorageOver):
+    """Leaves what was made from an erased content in a kept request."""
+
+    breaks = "law_13"
+
+    class View(ViewOver):
+        def find_request(self, request_hash: bytes) -> StoredRequest | None:
+            request = self.inner.find_request(request_hash)
+            return None if request is None else request._replace(fingerprint=b"f" * 32)
+
+
+class ErasesSilently(StorageOver):
+    """Does not raise the epoch when rows are destroyed, so that nobody's cache notices."""
+
+    breaks = "law_13"
+
+    class View(ViewOver):
+        @property
+        def head(self) -> Head:
+            return replace(self.inner.head, epoch=0)
+
+
+class ErasesOneTooMany(StorageOver):
+    """Destroys the content after the one that was meant."""
+
+    breaks = "law_13"
+
+    class View(ViewOver):
+        def apply(self, changes: Sequence[Change]) -> None:
+            self.inner.apply(
+                [_with_the_next(change) if isinstance(change, EraseEvents) else change for change in changes]
+            )
+
+
+def _with_the_next(change: EraseEvents) -> EraseEvents:
+    last, event_id = change.events[-1]
+    return EraseEvents([*change.events, (last + 1, event_id)])
+
+
+class ForgetsErasedIds(StorageOver):
+    """Takes a second event of an id whose first one was erased."""
+
+    breaks = "law_13"
+
+    class View(ViewOver):
+        def append(self, events: Sequence[NewEvent], edge: bytes) -> None:
+            try:
+                self.inner.append(events, edge)
+            except DuplicateEventError:
+                known = self.inner.find_events([event.event_id for event in events])
+                if any(event.body is not None for event in known.values()):
+                    raise
+                self.inner.append([event._replace(event_id=system_entropy(16)) for event in events], edge)
+
+
+class KeepsTheName(StorageOver):
+    """Finds the ledger of an erased scope by the name that it had."""
+
+    breaks = "law_13"
+
+    def __init__(self, inner: Storage) -> None:
+        super().__init__(inner)
+        self._last: dict[Scope, bytes] = {}
+
+    @contextmanager
+    def transaction(self, scope: Scope, fresh: NewLedger, *, durable: bool = True) -> Generator[Transaction]:
+        with self.inner.transaction(scope, fresh, durable=durable) as tx:
+            yield tx
+            self._last[scope] = tx.head.ledger_id
+
+    @contextmanager
+    def snapshot(self, of: Scope | bytes) -> Generator[Snapshot | None]:
+        with self.inner.snapshot(self._last.get(of, of) if isinstance(of, Scope) else of) as snapshot:
+            yield snapshot
+
+
+class DropsTheLedger(StorageOver):
+    """Leaves nothing of an erased ledger, not even its envelopes."""
+
+    breaks = "law_13"
+
+    @contextmanager
+    def snapshot(self, of: Scope | bytes) -> Generator[Snapshot | None]:
+        with self.inner.snapshot(of) as snapshot:
+            yield None if snapshot is None or snapshot.head.erased_us is not None else snapshot
+
+
+class KeepsTheRequests(StorageOver):
+    """Leaves the uses of an erased ledger."""
+
+    breaks = "law_13"
+
+    class View(ViewOver):
+        def apply(self, changes: Sequence[Change]) -> None:
+            for change in changes:
+                uses = list(self.inner.find_uses(range(self.head.next_seq)).values())
+                self.inner.apply([change, SetUses(uses)] if isinstance(change, EraseLedger) else [change])
+
+
+class ForgetsToClean(StorageOver):
+    """Does not keep what waits for a clean step."""
+
+    breaks = "law_13"
+
+    class View(ViewOver):
+        def apply(self, changes: Sequence[Change]) -> None:
+            self.inner.apply([change for change in changes if not isinstance(change, AwaitClean)])
+
+
+class SaysItIsClean(StorageOver):
+    """Answers that the clean step has run, and runs none."""
+
+    breaks = "law_13"
+
+    def clean(self, *, markers: Sequence[bytes] = (), wait_s: float) -> CleanOutcome:
+        return CleanOutcome(self.inner.find_pending(), None, len(markers), 0, 0, 0, 0, 0)
+
+
+class CleansInsideTransactions(StorageOver):
+    """Runs a clean step whoever is writing."""
+
+    breaks = "transaction"
+
+    def clean(self, *, markers: Sequence[bytes] = (), wait_s: float) -> CleanOutcome:
+        try:
+            return self.inner.clean(markers=markers, wait_s=wait_s)
+        except UsageError:
+            return CleanOutcome((), None, 0, 0, 0, 0, 0, 0)
 
 
 # --- Transactions -----------------------------------------------------------------------------------------------------
@@ -982,6 +1142,16 @@ class FindsTheNewestFirst(StorageOver):
             return self.inner.find_live_by_text(text_hash)[::-1]
 
 
+class CountsTheNeighbours(StorageOver):
+    """Counts what lies behind a ledger on the disk as rows that the head does not know."""
+
+    breaks = "read_nothing_beyond"
+
+    class View(ViewOver):
+        def count_beyond_head(self) -> int:
+            return 1 if self.head.next_seq else 0
+
+
 class ExcludesTheInstant(StorageOver):
     """Finds the last event before an instant, not at or before it."""
 
@@ -990,6 +1160,37 @@ class ExcludesTheInstant(StorageOver):
     class View(ViewOver):
         def find_seq_at(self, recorded_us: int) -> int:
             return self.inner.find_seq_at(recorded_us - 1)
+
+
+class IgnoresRetention(StorageOver):
+    """Finds items whether or not they have to be kept."""
+
+    breaks = "read_items_that_need_not"
+
+    class View(_ChangesFilters):
+        def change_item(self, where: ItemFilter) -> ItemFilter:
+            return replace(where, retained_until_us=None)
+
+
+class FindsTheLivingByKey(StorageOver):
+    """Finds the versions of a key that are not hidden where all are wanted."""
+
+    breaks = "read_every_version"
+
+    class View(ViewOver):
+        def find_by_key(self, key_hash: int) -> list[ItemRow]:
+            return self.inner.find_live_by_key(key_hash)
+
+
+class FindsNoLedgerById(StorageOver):
+    """Does not find a ledger by its id."""
+
+    breaks = "read_a_ledger"
+
+    @contextmanager
+    def snapshot(self, of: Scope | bytes) -> Generator[Snapshot | None]:
+        with self.inner.snapshot(of) as snapshot:
+            yield snapshot if isinstance(of, Scope) else None
 
 
 class RoundsHashes(StorageOver):
@@ -1086,6 +1287,26 @@ class CountsEachBatchOnce(StorageOver):
             )
 
 
+class AddsWhereItShouldSet(StorageOver):
+    """Adds to the counts that are to be set."""
+
+    breaks = "apply_set_uses"
+
+    class View(ViewOver):
+        def apply(self, changes: Sequence[Change]) -> None:
+            self.inner.apply([CountUses(change.uses) if isinstance(change, SetUses) else change for change in changes])
+
+
+class KeepsTheRoots(StorageOver):
+    """Leaves the versions of a chain with a root that is gone."""
+
+    breaks = "apply_move_roots"
+
+    class View(ViewOver):
+        def apply(self, changes: Sequence[Change]) -> None:
+            self.inner.apply([change for change in changes if not isinstance(change, MoveRoots)])
+
+
 class KeepsTheEpoch(StorageOver):
     """Drops the projections without raising the epoch."""
 
@@ -1157,8 +1378,10 @@ class IncludesAfter(StorageOver):
 
     breaks = "archive_lists_scopes"
 
-    def read_scopes(self, *, tenant: str | None = None, after: int = 0, limit: int) -> list[ScopeRow]:
-        return self.inner.read_scopes(tenant=tenant, after=max(after - 1, 0), limit=limit)
+    def read_scopes(
+        self, *, tenant: str | None = None, erased: bool = False, after: int = 0, limit: int
+    ) -> list[ScopeRow]:
+        return self.inner.read_scopes(tenant=tenant, erased=erased, after=max(after - 1, 0), limit=limit)
 
 
 class CountsSubjects(StorageOver):
@@ -1170,6 +1393,28 @@ class CountsSubjects(StorageOver):
         stats = self.inner.stats()
         shelves = sum(row.subject is None for row in self.inner.read_scopes(limit=ALL))
         return stats._replace(scopes=stats.scopes - shelves)
+
+
+class ForgetsTenants(StorageOver):
+    """Leaves out tenants whose scopes are all erased."""
+
+    breaks = "archive_keeps_a_tenant"
+
+    def find_tenants(self, *, after: str | None = None, limit: int) -> list[str]:
+        found = self.inner.find_tenants(after=after, limit=limit)
+        return [tenant for tenant in found if self.inner.read_scopes(tenant=tenant, limit=1)]
+
+
+class DropsInUse(StorageOver):
+    """Answers for a tenant that has scopes as if it were dropped."""
+
+    breaks = "archive_drops"
+
+    def drop_tenant(self, name: str) -> bool:
+        try:
+            return self.inner.drop_tenant(name)
+        except ConflictError:
+            return True
 
 
 def _all_mutants(kind: type[StorageOver]) -> list[type[StorageOver]]:

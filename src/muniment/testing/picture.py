@@ -20,10 +20,10 @@ _TIERS: Final[tuple[tuple[int, ...] | None, ...]] = (None, (), (0,), (2,), (1, 3
 
 
 def picture_of_scope(
-    storage: Storage, scope: Scope, *, request_hashes: Iterable[bytes] = (), session_hashes: Iterable[int] = ()
+    storage: Storage, of: Scope | bytes, *, request_hashes: Iterable[bytes] = (), session_hashes: Iterable[int] = ()
 ) -> Picture | None:
-    """What a snapshot of that scope answers, or None where there is no ledger."""
-    with storage.snapshot(scope) as snapshot:
+    """What a snapshot of that scope, or of the ledger with that id, answers, or None where there is no ledger."""
+    with storage.snapshot(of) as snapshot:
         if snapshot is None:
             return None
         return picture_of(snapshot, request_hashes=request_hashes, session_hashes=session_hashes)
@@ -39,6 +39,11 @@ def picture_of_archive(storage: Storage) -> Picture:
         "scopes": scopes,
         "scopes of tenants": {name: storage.read_scopes(tenant=name, limit=ALL) for name in (*tenants, "no such")},
         "scopes after": {row.scope_no: storage.read_scopes(after=row.scope_no, limit=2) for row in scopes},
+        "erased scopes": storage.read_scopes(erased=True, limit=ALL),
+        "erased scopes of tenants": {
+            name: storage.read_scopes(tenant=name, erased=True, limit=ALL) for name in (*tenants, "no such")
+        },
+        "pending": storage.find_pending(),
         "stats": storage.stats()._replace(size_bytes=0),
         "check": storage.check(),
     }
@@ -73,6 +78,7 @@ def _events(snapshot: Snapshot, session_hashes: Iterable[int]) -> Picture:
         "last events": [snapshot.read_events(where, limit=2, newest_first=True) for where in filters],
         "no events": snapshot.read_events(EventFilter(), limit=0),
         "counts of events": [snapshot.count_events(where) for where in filters],
+        "beyond the head": snapshot.count_beyond_head(),
         "events by id": dict(snapshot.find_events([event.event_id for event in events])),
         "seqs at": {instant: snapshot.find_seq_at(instant) for instant in instants},
     }
@@ -90,13 +96,19 @@ def _items(snapshot: Snapshot) -> Picture:
         ItemFilter(kinds=kinds, tiers=tiers, at_seq=at_seq)
         for kinds, tiers, at_seq in product(_KINDS, _TIERS, [None, last // 2])
     ]
+    expiries = {row.retain_us + step for row in rows if row.retain_us is not None for step in (-1, 0)}
+    filters += [
+        ItemFilter(retained_until_us=instant, at_seq=at_seq, hidden=hidden, kinds=kinds)
+        for instant, at_seq, hidden, kinds in product(sorted(expiries), [None, last // 2], [False, True], [None, (1,)])
+    ]
     return {
         "items": [snapshot.read_items(where, limit=ALL) for where in filters],
         "first items": [snapshot.read_items(where, limit=2) for where in filters],
         "last items": [snapshot.read_items(where, limit=2, newest_first=True) for where in filters],
         "counts of items": [snapshot.count_items(where) for where in filters],
         "items by seq": dict(snapshot.find_items(range(last + 2))),
-        "items by key": {key: snapshot.find_live_by_key(key) for key in _hashes(row.key_hash for row in rows)},
+        "items by key": {key: snapshot.find_by_key(key) for key in _hashes(row.key_hash for row in rows)},
+        "live items by key": {key: snapshot.find_live_by_key(key) for key in _hashes(row.key_hash for row in rows)},
         "items by text": {text: snapshot.find_live_by_text(text) for text in _hashes(row.text_hash for row in rows)},
         "uses": dict(snapshot.find_uses(range(snapshot.head.next_seq + 2))),
     }

@@ -22,7 +22,7 @@ from muniment.core.canonical import (
     to_us,
 )
 from muniment.core.merkle import extend_edge, pack_edge, unpack_edge
-from muniment.model.event import TIERS, Event, Note
+from muniment.model.event import TIERS, Content, Event, Note
 from muniment.model.rows import Head, ItemRow, NewEvent, NewLedger, StoredEvent
 from muniment.ports.clock import Entropy
 from muniment.ports.storage import Transaction
@@ -84,6 +84,7 @@ def build_item(
     key: str | None = None,
     text: str | None = None,
     terms: bytes = b"",
+    retain_us: int | None = None,
 ) -> ItemRow:
     """An item that nothing has hidden yet; a note is archival unless a tier is given."""
     if tier is None:
@@ -102,12 +103,14 @@ def build_item(
         key_hash=None if key is None else hash_of(f"key {key}"),
         text_hash=None if text is None else hash_of(f"text {tier} {text}"),
         terms=terms,
+        retain_us=retain_us,
     )
 
 
-def build_item_of(event: Event, seq: int) -> ItemRow:
+def build_item_of(event: Content, seq: int) -> ItemRow:
     """The item of a message, document or note that was stored at that seq."""
     note = event if isinstance(event, Note) else None
+    retain_until = event.retain_until
     return build_item(
         seq,
         event.kind,
@@ -118,6 +121,7 @@ def build_item_of(event: Event, seq: int) -> ItemRow:
         key=None if note is None else note.key,
         text=None if note is None else note.content,
         terms=sha256(event.id.bytes).digest(),
+        retain_us=None if retain_until is None else to_us(retain_until),
     )
 
 

@@ -7,11 +7,13 @@ from threading import Barrier, Thread
 from typing import Final, TypeVar
 
 from muniment.core.merkle import pack_edge
-from muniment.model.event import Deletion, Document, Event, Message, Note, Recall
+from muniment.model.event import Deletion, Document, Erasure, Event, Message, Note, Recall
 from muniment.model.rows import (
     AddItems,
     Change,
     CountUses,
+    EraseEvents,
+    EraseLedger,
     EventFilter,
     HideItems,
     KeepRequest,
@@ -127,6 +129,26 @@ def changes_of_every_kind(first: int) -> list[Change]:
         CountUses([Use(0, 4, 99), Use(first, 1, 99)]),
         KeepRequest(REQUEST._replace(request_hash=b"q" * 32)),
     ]
+
+
+def erasing(rows: Sequence[StoredEvent], *seqs: int) -> EraseEvents:
+    """The change that destroys the contents of these seqs."""
+    return EraseEvents([(seq, rows[seq].event_id) for seq in seqs])
+
+
+def erase_scope(storage: Storage, scope: Scope, *, at_us: int, changes: Sequence[Change] = ()) -> NewEvent:
+    """The Erasure that is left as the last event of a ledger whose scope was erased as a whole."""
+    with storage.transaction(scope, fresh()) as tx:
+        tx.apply([EraseLedger(at_us)])
+        (row,) = append(tx, Erasure(whole_scope=True, reason="asked"))
+        tx.apply(changes)
+    return row
+
+
+def ledger_of(storage: Storage, scope: Scope) -> bytes:
+    """The id of that scope's ledger."""
+    with storage.snapshot(scope) as snapshot:
+        return opened(snapshot).head.ledger_id
 
 
 def see(storage: Storage, scope: Scope) -> Picture | None:

@@ -19,35 +19,43 @@ can run them without pytest, on adapters broken on purpose.
 from __future__ import annotations
 
 import multiprocessing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from threading import Event
+from time import monotonic
 from typing import ClassVar, Final, Protocol
 from uuid import UUID, uuid4
 
 import pytest
 
 from muniment.core.merkle import extend_edge, pack_edge
-from muniment.errors import ClosedError, DuplicateEventError, StorageBusyError, StorageError, UsageError
+from muniment.errors import ClosedError, ConflictError, DuplicateEventError, StorageBusyError, StorageError, UsageError
 from muniment.model.event import Deletion, Document, Message, Note, Recall
 from muniment.model.rows import (
     AddItems,
+    AwaitClean,
     Change,
     CountUses,
     DropProjections,
+    EraseEvents,
+    EraseLedger,
     EventFilter,
     HideItems,
     ItemFilter,
     KeepRequest,
+    MoveRoots,
     NewEvent,
+    PendingClean,
+    SetUses,
     StoredRequest,
     SupersedeItem,
     Use,
 )
 from muniment.model.scope import Scope
 from muniment.ports.storage import Storage
-from muniment.testing.picture import ALL, picture_of
+from muniment.testing.picture import ALL, picture_of, picture_of_scope
 from muniment.testing.processes import append_and_hang, append_one_by_one
 from muniment.testing.rows import (
     INT64_MAX,
@@ -66,8 +74,11 @@ from muniment.testing.scenes import (
     SCOPE,
     append,
     changes_of_every_kind,
+    erase_scope,
+    erasing,
     fill,
     fresh,
+    ledger_of,
     opened,
     read_all,
     run_together,
@@ -373,7 +384,12 @@ class StorageContract:
     def test_law_06_a_failed_transaction_moves_no_projection(self, storage: Storage) -> None:
         fill(storage, SCOPE)
         before = see(storage, SCOPE)
-        for changes in (changes_of_every_kind(6), [DropProjections()]):
+        for changes in (
+            changes_of_every_kind(6),
+            [DropProjections()],
+            [EraseEvents([(1, bytes(16))])],
+            [EraseLedger(5)],
+        ):
             with pytest.raises(RuntimeError):
                 write_and_fail(storage, SCOPE, say(), say(), changes=changes, error=RuntimeError())
             assert see(storage, SCOPE) == before
@@ -506,7 +522,7 @@ class StorageContract:
             assert looked.wait(PATIENCE_S)
             try:
                 write(storage, SCOPE, say(), Note(content="a plan"), changes=changes_of_every_kind(6))
-                write(storage, SCOPE, say(), changes=[DropProjections()])
+                write(storage, SCOPE, say(), changes=[DropProjections(), EraseEvents([(1, bytes(16))])])
             finally:
                 written.set()
 
@@ -596,9 +612,14 @@ class StorageContract:
             lambda: storage.transaction(SCOPE, fresh()).__enter__(),
             lambda: storage.snapshot(SCOPE).__enter__(),
             lambda: storage.snapshot(OTHER).__enter__(),
+            lambda: storage.snapshot(b"i" * 16).__enter__(),
             lambda: storage.find_tenants(limit=1),
             lambda: storage.read_scopes(limit=1),
             lambda: storage.read_scopes(tenant="acme", limit=1),
+            lambda: storage.read_scopes(erased=True, limit=1),
+            lambda: storage.drop_tenant("no such"),
+            lambda: storage.find_pending(),
+            lambda: storage.clean(wait_s=0),
             lambda: storage.stats(),
             lambda: storage.check(),
         ]
@@ -616,7 +637,7 @@ class StorageContract:
 
     def test_law_12_a_refused_row_is_a_storage_error_with_a_cause(self, storage: Storage) -> None:
         fill(storage, SCOPE)
-        changes: list[Change] = [AddItems([build_item(0, "message")]), KeepRequest(REQUEST)]
+        changes: list[Change] = [AddItems([build_item(3, "message")]), KeepRequest(REQUEST)]
         for change in changes:
             with pytest.raises(StorageError) as caught:
                 write(storage, SCOPE, changes=[change])
@@ -634,7 +655,163 @@ class StorageContract:
                 raise
         assert [isinstance(error, StorageError) for error in errors] == [True]
 
+    # --- 13: Gone
+
+    def test_law_13_an_erased_content_leaves_its_envelope(self, storage: Storage) -> None:
+        fill(storage, SCOPE)
+        before = read_all(storage, SCOPE)
+        targets = erasing(before, 0, 1, 4)
+        with storage.transaction(SCOPE, fresh()) as tx:
+            epoch = tx.head.epoch
+            tx.apply([targets])
+            assert tx.head.epoch > epoch
+            inside = picture_of(tx)
+        gone = [0, 1, 4]
+        after = [row._replace(salt=None, body=None) if row.seq in gone else row for row in before]
+        with storage.snapshot(SCOPE) as snapshot:
+            snapshot = opened(snapshot)
+            assert picture_of(snapshot) == inside
+            assert snapshot.head.epoch > epoch
+            assert snapshot.read_events(EVERYTHING, limit=ALL) == after
+            assert dict(snapshot.find_events([row.event_id for row in after])) == {row.event_id: row for row in after}
+            assert snapshot.count_events(EVERYTHING) == 6
+            assert seqs_of(snapshot.read_events(EventFilter(kinds=[1, 4]), limit=ALL)) == [0, 4]
+            for session in ("s1", "s2"):
+                where = EventFilter(session_hash=hash_of_session(session))
+                assert snapshot.read_events(where, limit=ALL) == []
+                assert snapshot.count_events(where) == 0
+            assert [row.seq for row in snapshot.read_items(EVERY_ITEM, limit=ALL)] == [2, 3]
+            assert snapshot.find_items(gone) == snapshot.find_uses(gone) == {}
+            assert [row.seq for row in snapshot.find_by_key(hash_of("key plan"))] == [3]
+            assert snapshot.find_request(REQUEST.request_hash) == REQUEST._replace(fingerprint=b"")
+        stats = storage.stats()
+        assert (stats.events, stats.contents, stats.items) == (6, 3, 2)
+
+    def test_law_13_an_erasure_touches_nothing_else(self, storage: Storage) -> None:
+        kept = REQUEST._replace(request_hash=b"q" * 32, first_seq=2, num_events=4)
+        for scope in (SCOPE, OTHER):
+            fill(storage, scope)
+            write(storage, scope, changes=[KeepRequest(kept)])
+        other = see(storage, OTHER)
+        write(storage, SCOPE, changes=[erasing(read_all(storage, SCOPE), 1)])
+        assert see(storage, OTHER) == other
+        with storage.snapshot(SCOPE) as snapshot:
+            snapshot = opened(snapshot)
+            assert snapshot.find_request(kept.request_hash) == kept
+            assert snapshot.find_uses([0]) == {0: Use(0, 1, 25)}
+            assert [row.seq for row in snapshot.read_items(EVERY_ITEM, limit=ALL)] == [0, 2, 3]
+            assert [row.seq for row in snapshot.read_events(EVERYTHING, limit=ALL) if row.body is None] == [1]
+
+    def test_law_13_erasing_again_destroys_no_more(self, storage: Storage) -> None:
+        fill(storage, SCOPE)
+        targets = erasing(read_all(storage, SCOPE), 0, 2)
+        write(storage, SCOPE, changes=[targets])
+        before = read_all(storage, SCOPE)
+        write(storage, SCOPE, changes=[targets, EraseEvents([])])
+        assert read_all(storage, SCOPE) == before
+        assert storage.stats().contents == 4
+
+    def test_law_13_an_event_can_be_appended_where_one_was_erased(self, storage: Storage) -> None:
+        message = say()
+        (row,) = write(storage, SCOPE, message)
+        write(storage, SCOPE, changes=[EraseEvents([(0, row.event_id)])])
+        with pytest.raises(DuplicateEventError):
+            write(storage, SCOPE, message)
+        assert [row.seq for row in write(storage, SCOPE, say())] == [1]
+
+    def test_law_13_an_erased_ledger_loses_its_name_and_keeps_its_envelopes(self, storage: Storage) -> None:
+        fill(storage, SCOPE)
+        fill(storage, OTHER)
+        before, other = read_all(storage, SCOPE), see(storage, OTHER)
+        ledger = ledger_of(storage, SCOPE)
+        erasure = erase_scope(storage, SCOPE, at_us=70)
+        assert see(storage, OTHER) == other
+        with storage.snapshot(SCOPE) as snapshot:
+            assert snapshot is None
+        with storage.snapshot(ledger) as snapshot:
+            snapshot = opened(snapshot)
+            assert (snapshot.head.erased_us, snapshot.head.salt, snapshot.head.next_seq) == (70, b"", 7)
+            assert snapshot.head.epoch > 0
+            left = [row._replace(salt=None, body=None) for row in before]
+            assert snapshot.read_events(EVERYTHING, limit=ALL) == [*left, stored(erasure)]
+            assert snapshot.read_items(EVERY_ITEM, limit=ALL) == []
+            assert snapshot.find_uses(range(8)) == {}
+            assert snapshot.find_request(REQUEST.request_hash) is None
+        assert [row.subject for row in storage.read_scopes(limit=ALL)] == [OTHER.subject]
+        (row,) = storage.read_scopes(erased=True, limit=ALL)
+        assert row[1:] == ("acme", None, ledger, 7, erasure.recorded_us, 70)
+        stats = storage.stats()
+        assert (stats.tenants, stats.scopes, stats.events, stats.contents, stats.items) == (1, 1, 13, 7, 4)
+
+    def test_law_13_a_name_can_be_used_again_for_a_new_ledger(self, storage: Storage) -> None:
+        ledgers: list[bytes] = []
+        for number in range(3):
+            message = say(str(number))
+            assert [row.seq for row in write(storage, SCOPE, message)] == [0]
+            ledgers.append(ledger_of(storage, SCOPE))
+            erase_scope(storage, SCOPE, at_us=number)
+            assert read_all(storage, SCOPE) == []
+        erased = storage.read_scopes(erased=True, limit=ALL)
+        assert [row.ledger_id for row in erased] == ledgers
+        assert len({row.scope_no for row in erased}) == 3
+        assert storage.read_scopes(erased=True, after=erased[0].scope_no, limit=1) == erased[1:2]
+        assert storage.read_scopes(erased=True, tenant="acme", limit=2) == erased[:2]
+        assert storage.read_scopes(erased=True, tenant="acm", limit=2) == []
+
+    def test_law_13_a_snapshot_from_before_an_erasure_keeps_its_view(self, storage: Storage) -> None:
+        """Law 8 holds here too, and it is why a clean step has to wait for readers."""
+        fill(storage, SCOPE)
+        looked, written = Event(), Event()
+
+        def look() -> None:
+            with storage.snapshot(SCOPE) as snapshot:
+                before = picture_of(opened(snapshot))
+                looked.set()
+                if not self.readers_wait:
+                    assert written.wait(PATIENCE_S)
+                assert picture_of(opened(snapshot)) == before
+
+        def erase() -> None:
+            assert looked.wait(PATIENCE_S)
+            try:
+                erase_scope(storage, SCOPE, at_us=1)
+            finally:
+                written.set()
+
+        run_together(look, erase)
+        assert read_all(storage, SCOPE) == []
+
+    def test_law_13_an_erasure_waits_for_its_clean_step(self, storage: Storage) -> None:
+        assert storage.find_pending() == []
+        fill(storage, SCOPE)
+        fill(storage, OTHER)
+        pending = [PendingClean(bytes([number]) * 16, ledger_of(storage, SCOPE), at_us) for number, at_us in
+                   [(3, 10), (1, 30), (2, 20)]]  # fmt: skip
+        rows = read_all(storage, SCOPE)
+        write(storage, SCOPE, changes=[erasing(rows, 0), AwaitClean(pending[0])])
+        with pytest.raises(RuntimeError):
+            write_and_fail(storage, SCOPE, changes=[AwaitClean(pending[1])], error=RuntimeError())
+        write(storage, SCOPE, changes=[erasing(rows, 1), AwaitClean(pending[1]), AwaitClean(pending[2])])
+        oldest_first = [pending[0], pending[2], pending[1]]
+        assert storage.find_pending() == oldest_first
+        before = [see(storage, scope) for scope in (SCOPE, OTHER)]
+        outcome = storage.clean(markers=[b"no such bytes"], wait_s=PATIENCE_S)
+        assert (list(outcome.completed), outcome.blocked) == (oldest_first, None)
+        assert (outcome.residue_hits, outcome.orphan_rows, outcome.free_pages) == (0, 0, 0)
+        assert storage.find_pending() == []
+        assert [see(storage, scope) for scope in (SCOPE, OTHER)] == before
+        assert list(storage.clean(wait_s=PATIENCE_S).completed) == []
+
     # --- Transactions
+
+    def test_transaction_keeps_out_what_rewrites_the_archive(self, storage: Storage) -> None:
+        with storage.transaction(SCOPE, fresh()) as tx:
+            append(tx, say())
+            with pytest.raises(UsageError):
+                storage.clean(wait_s=0)
+            with pytest.raises(UsageError):
+                storage.drop_tenant("acme")
+        assert len(read_all(storage, SCOPE)) == 1
 
     def test_transaction_inside_another_is_refused(self, storage: Storage) -> None:
         with storage.transaction(SCOPE, fresh()) as tx:
@@ -742,6 +919,17 @@ class StorageContract:
             }
             assert snapshot.find_events([]) == {}
 
+    def test_read_nothing_beyond_the_head(self, storage: Storage) -> None:
+        scopes = [SCOPE, OTHER, Scope("acme", None)]
+        for scope in scopes:
+            fill(storage, scope)
+        for scope in scopes:
+            with storage.snapshot(scope) as snapshot:
+                assert opened(snapshot).count_beyond_head() == 0
+        with storage.transaction(SCOPE, fresh()) as tx:
+            append(tx, say())
+            assert tx.count_beyond_head() == 0
+
     def test_read_seq_at_an_instant(self, storage: Storage) -> None:
         for instant in (-5, 10, 10, 10, 30):
             write(storage, SCOPE, say(), recorded_us=instant)
@@ -750,7 +938,57 @@ class StorageContract:
             instants = [INT64_MIN, -6, -5, 0, 9, 10, 11, 29, 30, INT64_MAX]
             assert [snapshot.find_seq_at(instant) for instant in instants] == [-1, -1, 0, 0, 0, 3, 3, 3, 4, 4]
 
+    def test_read_a_ledger_by_its_id(self, storage: Storage) -> None:
+        fill(storage, SCOPE)
+        write(storage, OTHER, say())
+        with storage.snapshot(SCOPE) as snapshot:
+            by_name = picture_of(opened(snapshot))
+        with storage.snapshot(ledger_of(storage, SCOPE)) as snapshot:
+            assert picture_of(opened(snapshot)) == by_name
+        for ledger_id in (b"n" * 16, b"", b"a", SCOPE.tenant.encode()):
+            with storage.snapshot(ledger_id) as snapshot:
+                assert snapshot is None
+
     # --- Reading items
+
+    def test_read_items_that_need_not_be_kept(self, storage: Storage) -> None:
+        rows = [build_item(seq, retain_us=retain_us) for seq, retain_us in enumerate([None, 10, 20, 20, INT64_MAX, -5])]
+        write(storage, SCOPE, *[say() for _ in rows], changes=[AddItems(rows), HideItems([2], 4), SupersedeItem(1, 3)])
+        expected: list[tuple[ItemFilter, list[int]]] = [
+            (ItemFilter(retained_until_us=INT64_MIN), []),
+            (ItemFilter(retained_until_us=-5), [5]),
+            (ItemFilter(retained_until_us=19), [5]),
+            (ItemFilter(retained_until_us=20), [3, 5]),
+            (ItemFilter(retained_until_us=20, hidden=True), [1, 2, 3, 5]),
+            (ItemFilter(retained_until_us=20, hidden=True, kinds=[1]), []),
+            (ItemFilter(retained_until_us=20, hidden=True, first=2, last=3), [2, 3]),
+            (ItemFilter(retained_until_us=20, at_seq=3), [2, 3]),
+            (ItemFilter(retained_until_us=INT64_MAX), [3, 4, 5]),
+        ]
+        with storage.snapshot(SCOPE) as snapshot:
+            snapshot = opened(snapshot)
+            for where, seqs in expected:
+                assert [row.seq for row in snapshot.read_items(where, limit=ALL)] == seqs
+                assert [row.seq for row in snapshot.read_items(where, limit=1)] == seqs[:1]
+                assert snapshot.count_items(where) == len(seqs)
+            assert [row.retain_us for row in snapshot.read_items(EVERY_ITEM, limit=ALL)] == [
+                row.retain_us for row in rows
+            ]
+
+    def test_read_every_version_of_a_key(self, storage: Storage) -> None:
+        rows = [build_item(seq, key="k") for seq in range(4)]
+        changes: list[Change] = [AddItems([*rows, build_item(4, key="other")]), SupersedeItem(0, 1)]
+        write(storage, SCOPE, *[say() for _ in range(5)], changes=[*changes, HideItems([1, 3], 4)])
+        write(storage, OTHER, say(), changes=[AddItems([build_item(0, key="k")])])
+        with storage.snapshot(SCOPE) as snapshot:
+            found = opened(snapshot).find_by_key(hash_of("key k"))
+            assert [(row.seq, row.deleted_seq, row.superseded_seq) for row in found] == [
+                (0, None, 1),
+                (1, 4, None),
+                (2, None, None),
+                (3, 4, None),
+            ]
+            assert opened(snapshot).find_by_key(hash_of("key nobody's")) == []
 
     def test_read_items_as_they_stood(self, storage: Storage) -> None:
         """Item 0 stays, 1 is deleted at 4, 2 superseded by 3, 3 deleted at 6, 5 is new at 5."""
@@ -896,6 +1134,20 @@ class StorageContract:
         with storage.snapshot(SCOPE) as snapshot:
             assert opened(snapshot).find_uses([7]) == {7: Use(7, 3, 20)}
 
+    def test_apply_set_uses_replaces_the_counts(self, storage: Storage) -> None:
+        write(storage, SCOPE, say(), say(), changes=[CountUses([Use(0, 5, 500), Use(1, 5, 500)])])
+        write(storage, SCOPE, changes=[SetUses([Use(0, 2, 100), Use(1, 0, 0), Use(7, 0, 0), Use(8, 1, 5)])])
+        with storage.snapshot(SCOPE) as snapshot:
+            assert dict(opened(snapshot).find_uses([0, 1, 7, 8])) == {0: Use(0, 2, 100), 8: Use(8, 1, 5)}
+
+    def test_apply_move_roots(self, storage: Storage) -> None:
+        rows = [build_item(seq, key="k")._replace(root_seq=0, created_us=5) for seq in range(3)]
+        write(storage, SCOPE, say(), say(), say(), changes=[AddItems(rows)])
+        write(storage, SCOPE, changes=[MoveRoots([(1, 1, 70), (2, 1, 70), (9, 1, 70)])])
+        with storage.snapshot(SCOPE) as snapshot:
+            moved = [row._replace(root_seq=1, created_us=70) for row in rows[1:]]
+            assert opened(snapshot).read_items(EVERY_ITEM, limit=ALL) == [rows[0], *moved]
+
     def test_apply_drop_forgets_items_and_uses_and_raises_the_epoch(self, storage: Storage) -> None:
         fill(storage, SCOPE)
         fill(storage, OTHER)
@@ -974,6 +1226,33 @@ class StorageContract:
         assert storage.read_scopes(tenant="b", after=numbers[0], limit=ALL) == [rows[2], rows[4]]
         assert storage.read_scopes(after=numbers[-1], limit=ALL) == storage.read_scopes(limit=0) == []
 
+    def test_archive_keeps_a_tenant_whose_scopes_are_erased(self, storage: Storage) -> None:
+        write(storage, SCOPE, say())
+        write(storage, Scope("other", None), say())
+        erase_scope(storage, SCOPE, at_us=1)
+        assert storage.find_tenants(limit=ALL) == ["acme", "other"]
+        assert storage.stats().tenants == 2
+
+    def test_archive_drops_a_tenant_that_has_no_scope_left(self, storage: Storage) -> None:
+        write(storage, SCOPE, say())
+        write(storage, Scope("other", None), say())
+        assert storage.drop_tenant("nobody") is False
+        before = see_all(storage, SCOPE)
+        with pytest.raises(ConflictError):
+            storage.drop_tenant("acme")
+        assert see_all(storage, SCOPE) == before
+        ledger = ledger_of(storage, SCOPE)
+        erase_scope(storage, SCOPE, at_us=1)
+        assert storage.drop_tenant("acme") is True
+        assert storage.drop_tenant("acme") is False
+        assert storage.find_tenants(limit=ALL) == ["other"]
+        assert storage.stats().tenants == 1
+        assert storage.read_scopes(erased=True, tenant="acme", limit=ALL) == []
+        assert [row[1:4] for row in storage.read_scopes(erased=True, limit=ALL)] == [("", None, ledger)]
+        assert [row.seq for row in write(storage, SCOPE, say())] == [0]
+        assert storage.find_tenants(limit=ALL) == ["acme", "other"]
+        assert [row.tenant for row in storage.read_scopes(erased=True, limit=ALL)] == [""]
+
     def test_archive_counts_what_it_holds(self, storage: Storage) -> None:
         fill(storage, SCOPE)
         fill(storage, OTHER)
@@ -986,6 +1265,11 @@ class StorageContract:
 
 class PersistentStorageContract(StorageContract):
     """The laws that speak of other processes and of the time after a crash. The opener has to be picklable."""
+
+    @pytest.fixture
+    def files(self) -> Callable[[], Iterable[Path]]:
+        """The files that hold the archive, now; none where nobody can read them."""
+        raise NotImplementedError(f"{type(self).__name__} names the archive's files by a fixture `files`")
 
     @pytest.fixture
     def damage(self) -> Callable[[], None]:
@@ -1056,6 +1340,65 @@ class PersistentStorageContract(StorageContract):
         assert storage.check() == []
         assert [row.seq for row in write(storage, SCOPE, lost)] == [6]
         storage.close()
+
+    def test_law_13_no_byte_of_what_was_erased_is_left_in_any_file(
+        self, storage: Storage, files: Callable[[], Iterable[Path]]
+    ) -> None:
+        """Long and short contents in several scopes, so that pages split and overflow before some of it is erased."""
+        scopes = [SCOPE, OTHER, Scope("tenant-to-drop", "name-to-erase")]
+        texts = {scope: [f"marker {number} of {scope.subject} " * (1 + number % 40) for number in range(80)]
+                 for scope in scopes}  # fmt: skip
+        for number in range(80):
+            for scope in scopes:
+                message = say(texts[scope][number])
+                item = build_item(number, "message", terms=texts[scope][number].encode())
+                write(storage, scope, message, changes=[AddItems([item])])
+        kept = texts[OTHER][1::2]
+        gone = [*texts[SCOPE], *texts[OTHER][::2], scopes[2].subject or "", *texts[scopes[2]]]
+        receipts = [PendingClean(bytes([number]) * 16, ledger_of(storage, scope), number)
+                    for number, scope in enumerate(scopes)]  # fmt: skip
+        write(storage, SCOPE, changes=[erasing(read_all(storage, SCOPE), *range(80)), AwaitClean(receipts[0])])
+        write(storage, OTHER, changes=[erasing(read_all(storage, OTHER), *range(0, 80, 2)), AwaitClean(receipts[1])])
+        erase_scope(storage, scopes[2], at_us=5, changes=[AwaitClean(receipts[2])])
+        storage.drop_tenant("tenant-to-drop")
+        outcome = storage.clean(markers=[text.encode() for text in gone], wait_s=PATIENCE_S)
+        assert (list(outcome.completed), outcome.blocked, outcome.residue_hits) == (receipts, None, 0)
+        data = [file.read_bytes() for file in files()]
+        for text in (*gone, "tenant-to-drop"):
+            assert not any(text.encode() in part for part in data), text
+        assert not data or all(any(text[:20].encode() in part for part in data) for text in kept)
+        assert len([row for row in read_all(storage, OTHER) if row.body is not None]) == 40
+
+    def test_law_13_a_clean_step_that_a_reader_blocks_completes_nothing(self, opener: Opener, storage: Storage) -> None:
+        fill(storage, SCOPE)
+        reader = opener()
+        with reader.snapshot(SCOPE) as snapshot:
+            seen = picture_of(opened(snapshot))
+            pending = PendingClean(b"p" * 16, ledger_of(storage, SCOPE), 1)
+            write(storage, SCOPE, changes=[erasing(read_all(storage, SCOPE), 0), AwaitClean(pending)])
+            started = monotonic()
+            outcome = storage.clean(wait_s=0.05)
+            assert monotonic() - started < 5, "it waits as long as it was told, not as long as a writer would"
+            assert (outcome.blocked is None) == (list(outcome.completed) == [pending])
+            assert (outcome.blocked is None) == (storage.find_pending() == [])
+            assert picture_of(opened(snapshot)) == seen
+        assert storage.clean(wait_s=PATIENCE_S).blocked is None
+        assert storage.find_pending() == reader.find_pending() == []
+        reader.close()
+
+    def test_law_13_what_was_erased_stays_so_when_opened_again(self, opener: Opener, storage: Storage) -> None:
+        fill(storage, SCOPE)
+        fill(storage, OTHER)
+        ledger = ledger_of(storage, OTHER)
+        pending = PendingClean(b"p" * 16, ledger, 1)
+        write(storage, SCOPE, changes=[erasing(read_all(storage, SCOPE), 0, 3), AwaitClean(pending)])
+        erase_scope(storage, OTHER, at_us=3)
+        before = [*see_all(storage, SCOPE), picture_of_scope(storage, ledger)]
+        storage.close()
+        again = opener()
+        assert [*see_all(again, SCOPE), picture_of_scope(again, ledger)] == before
+        assert again.find_pending() == [pending]
+        again.close()
 
     def test_law_12_a_damaged_archive_is_a_storage_error(
         self, opener: Opener, storage: Storage, damage: Callable[[], None]

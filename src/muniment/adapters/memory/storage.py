@@ -26,9 +26,12 @@ from muniment.model.rows import (
     EventFilter,
     Head,
     HideItems,
+    IndexRow,
     ItemFilter,
     ItemRow,
     KeepRequest,
+    KeepVectors,
+    ModelRow,
     MoveRoots,
     NewEvent,
     NewLedger,
@@ -40,6 +43,7 @@ from muniment.model.rows import (
     StoredRequest,
     SupersedeItem,
     Use,
+    VectorRow,
 )
 from muniment.model.scope import Scope
 from muniment.ports.storage import Snapshot, Transaction
@@ -65,6 +69,7 @@ class _Ledger:
     """The seqs of the events whose content is gone."""
     items: dict[int, ItemRow] = field(default_factory=dict[int, ItemRow])
     uses: dict[int, Use] = field(default_factory=dict[int, Use])
+    vectors: dict[int, VectorRow] = field(default_factory=dict[int, VectorRow])
     requests: dict[bytes, StoredRequest] = field(default_factory=dict[bytes, StoredRequest])
     pending: tuple[PendingClean, ...] = ()
 
@@ -77,6 +82,7 @@ class _Ledger:
             set(self.erased),
             dict(self.items),
             dict(self.uses),
+            dict(self.vectors),
             dict(self.requests),
             self.pending,
         )
@@ -93,6 +99,8 @@ class MemoryStorage:
         """In order of creation. Replaced as a whole by a commit, so that whoever holds it holds one moment."""
         self._nameless: tuple[tuple[str, _Ledger], ...] = ()
         """The ledgers of erased scopes, with the tenant they belonged to."""
+        self._models: tuple[ModelRow, ...] = ()
+        self._settings: Mapping[str, str] = {}
         self._lock = Lock()
         """Held by whoever writes; readers need no lock."""
         self._writer: int | None = None
@@ -206,6 +214,27 @@ class MemoryStorage:
             size_after=0,
         )
 
+    def find_models(self) -> list[ModelRow]:
+        self._check_open()
+        return list(self._models)
+
+    def keep_model(self, name: str, dimension: int, probe: bytes) -> ModelRow:
+        self._check_open()
+        for model in self._models:
+            if model[1:] == (name, dimension, probe):
+                return model
+        model = ModelRow(len(self._models) + 1, name, dimension, probe)
+        self._models = (*self._models, model)
+        return model
+
+    def find_settings(self) -> Mapping[str, str]:
+        self._check_open()
+        return dict(self._settings)
+
+    def keep_setting(self, name: str, value: str) -> None:
+        self._check_open()
+        self._settings = {**self._settings, name: value}
+
     def stats(self) -> StorageStats:
         self._check_open()
         ledgers = self._every_ledger()
@@ -283,6 +312,24 @@ class _MemorySnapshot:
 
     def find_items(self, seqs: Sequence[int]) -> Mapping[int, ItemRow]:
         return _pick(self._ledger.items, seqs)
+
+    def find_by_seqs(self, seqs: Sequence[int]) -> Mapping[int, StoredEvent]:
+        ledger = self._ledger
+        return {seq: _stored(ledger, ledger.events[seq]) for seq in seqs if 0 <= seq < len(ledger.events)}
+
+    def read_index_rows(self, first: int, *, model_no: int | None, limit: int) -> list[IndexRow]:
+        vectors = self._ledger.vectors
+        return [_index_row(row, vectors.get(row.seq), model_no) for row in self._items() if row.seq >= first][:limit]
+
+    def read_deaths(self, first: int) -> list[tuple[int, int]]:
+        deaths = [
+            (died_seq, row.seq) for row in self._items() if row.seq < first and (died_seq := _died_seq(row)) >= first
+        ]
+        return [(seq, died_seq) for died_seq, seq in sorted(deaths)]
+
+    def read_unembedded(self, first: int, *, model_no: int, limit: int) -> list[int]:
+        rows = self.read_index_rows(first, model_no=model_no, limit=len(self._ledger.items))
+        return [row.seq for row in rows if row.codes is None][:limit]
 
     def find_live_by_key(self, key_hash: int) -> list[ItemRow]:
         return [row for row in self._items() if row.key_hash == key_hash and _is_live(row)]
@@ -378,6 +425,8 @@ def _apply(ledger: _Ledger, change: Change) -> None:
                     ledger.uses[use.root_seq] = use
         case KeepRequest(request):
             _insert(ledger.requests, request.request_hash, request)
+        case KeepVectors(vectors):
+            ledger.vectors.update({row.seq: row for row in vectors})
         case AwaitClean(pending):
             ledger.pending = (*ledger.pending, pending)
         case DropProjections():
@@ -404,6 +453,7 @@ def _erase(ledger: _Ledger, seq: int) -> None:
     ledger.events[seq] = ledger.events[seq]._replace(salt=b"", body=b"", session_hash=None)
     ledger.items.pop(seq, None)
     ledger.uses.pop(seq, None)
+    ledger.vectors.pop(seq, None)
     for request in list(ledger.requests.values()):
         if request.first_seq <= seq < request.first_seq + request.num_events:
             ledger.requests[request.request_hash] = request._replace(fingerprint=b"")
@@ -471,6 +521,25 @@ def _is_expired(row: ItemRow, moment_us: int) -> bool:
 def _is_past(seq: int | None, where: ItemFilter) -> bool:
     """Whether there is such an event, and it is not after the moment that is looked at."""
     return seq is not None and (where.at_seq is None or seq <= where.at_seq)
+
+
+def _died_seq(row: ItemRow) -> int:
+    """The first event that hid it, or -1."""
+    return min((seq for seq in (row.deleted_seq, row.superseded_seq) if seq is not None), default=-1)
+
+
+def _index_row(row: ItemRow, vector: VectorRow | None, model_no: int | None) -> IndexRow:
+    return IndexRow(
+        row.seq,
+        row.kind,
+        row.tier,
+        row.timestamp_us,
+        row.session_hash or 0,
+        row.speaker_hash or 0,
+        _died_seq(row),
+        row.terms,
+        vector.codes if vector is not None and vector.model_no == model_no else None,
+    )
 
 
 def _is_live(row: ItemRow) -> bool:

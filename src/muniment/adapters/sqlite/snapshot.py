@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from muniment.adapters.sqlite.connection import Binding, Database
 from muniment.adapters.sqlite.statements import STATEMENTS
-from muniment.model.rows import EventFilter, Head, ItemFilter, ItemRow, StoredEvent, StoredRequest, Use
+from muniment.model.rows import EventFilter, Head, IndexRow, ItemFilter, ItemRow, StoredEvent, StoredRequest, Use
 
 SEQ_BITS: Final = 32
 SEQ_MASK: Final = 0xFFFF_FFFF
@@ -100,6 +100,27 @@ class SqliteSnapshot:
             for row in self._rows("find_item", place=self._place(seq)):
                 found[seq] = ItemRow._make(row)
         return found
+
+    def find_by_seqs(self, seqs: Sequence[int]) -> Mapping[int, StoredEvent]:
+        found: dict[int, StoredEvent] = {}
+        for seq in seqs:
+            for row in self._rows("find_by_seq", place=self._place(seq)):
+                found[seq] = StoredEvent._make(row)
+        return found
+
+    def read_index_rows(self, first: int, *, model_no: int | None, limit: int) -> list[IndexRow]:
+        places = self._range(first, None)
+        rows = self._rows("read_index_rows", first=places.first, last=places.last, model_no=model_no, limit=limit)
+        return list(map(IndexRow._make, rows))
+
+    def read_deaths(self, first: int) -> list[tuple[int, int]]:
+        rows = self._rows("read_deaths", scope_no=self._head.scope_no, first=first, place=self._place(first))
+        return [(seq, died_seq) for seq, died_seq in rows]
+
+    def read_unembedded(self, first: int, *, model_no: int, limit: int) -> list[int]:
+        places = self._range(first, None)
+        rows = self._rows("read_unembedded", first=places.first, last=places.last, model_no=model_no, limit=limit)
+        return [seq for (seq,) in rows]
 
     def find_live_by_key(self, key_hash: int) -> list[ItemRow]:
         rows = self._rows("find_live_by_key", scope_no=self._head.scope_no, key_hash=key_hash)

@@ -27,7 +27,7 @@ from muniment.errors import (
     UnsupportedError,
     UsageError,
 )
-from muniment.model.rows import CleanOutcome, Head, NewLedger, PendingClean, ScopeRow, StorageStats
+from muniment.model.rows import CleanOutcome, Head, ModelRow, NewLedger, PendingClean, ScopeRow, StorageStats
 from muniment.model.scope import Scope
 
 Durability = Literal["full", "normal"]
@@ -212,6 +212,23 @@ class SqliteStorage:
         with self._reading() as reader:
             rows = reader.rows(STATEMENTS[statement], bindings)
         return [ScopeRow._make(row)._replace(subject=row[2] or None) for row in rows]
+
+    def find_models(self) -> list[ModelRow]:
+        with self._reading() as reader:
+            return [ModelRow._make(row) for row in reader.rows(STATEMENTS["find_models"])]
+
+    def keep_model(self, name: str, dimension: int, probe: bytes) -> ModelRow:
+        with self._exclusive():
+            bindings: dict[str, Binding] = {"name": name, "dimension": dimension, "probe": probe}
+            return ModelRow(self._writer.integer(STATEMENTS["insert_model"], bindings), name, dimension, probe)
+
+    def find_settings(self) -> Mapping[str, str]:
+        with self._reading() as reader:
+            return dict(reader.rows(STATEMENTS["find_settings"]))
+
+    def keep_setting(self, name: str, value: str) -> None:
+        with self._exclusive():
+            self._writer.run(STATEMENTS["keep_setting"], {"name": name, "value": value})
 
     def stats(self) -> StorageStats:
         with self._reading() as reader:

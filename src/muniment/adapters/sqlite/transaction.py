@@ -23,6 +23,7 @@ from muniment.model.rows import (
     Head,
     HideItems,
     KeepRequest,
+    KeepVectors,
     MoveRoots,
     NewEvent,
     SetUses,
@@ -101,6 +102,8 @@ class SqliteTransaction(SqliteSnapshot):
                     self._run("move_root", place=self._place(seq), root_seq=root_seq, created_us=created_us)
             case KeepRequest(request):
                 self._many("insert_request", [(self._head.scope_no, *request)])
+            case KeepVectors(vectors):
+                self._many("keep_vector", [(self._place(row.seq), row.model_no, row.codes) for row in vectors])
             case AwaitClean(pending):
                 self._many("await_clean", [tuple(pending)])
             case DropProjections():
@@ -113,7 +116,7 @@ class SqliteTransaction(SqliteSnapshot):
 
     def _erase_events(self, events: Sequence[tuple[int, bytes]]) -> None:
         places: list[tuple[Binding, ...]] = [(self._place(seq),) for seq, _ in events]
-        for statement in ("erase_content", "erase_item", "erase_use"):
+        for statement in ("erase_content", "erase_item", "erase_use", "erase_vector"):
             self._many(statement, places)
         for seq, _ in events:
             self._run("blank_requests", scope_no=self._head.scope_no, seq=seq)
@@ -122,7 +125,7 @@ class SqliteTransaction(SqliteSnapshot):
 
     def _erase_ledger(self, at_us: int) -> None:
         scope_no = self._head.scope_no
-        self._drop_ranges("drop_contents", "drop_items", "drop_usage")
+        self._drop_ranges("drop_contents", "drop_items", "drop_usage", "drop_vectors")
         self._run("drop_requests", scope_no=scope_no)
         self._run("drop_name", scope_no=scope_no)
         self._run("mark_erased", scope_no=scope_no, at_us=at_us)

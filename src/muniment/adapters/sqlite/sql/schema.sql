@@ -89,8 +89,12 @@ CREATE TABLE items (
     key_hash        INTEGER,
     text_hash       INTEGER,
     terms           BLOB NOT NULL,
-    retain_us       INTEGER
+    retain_us       INTEGER,
+    -- The first event that hid it.
+    died_seq        INTEGER AS (min(coalesce(deleted_seq, superseded_seq), coalesce(superseded_seq, deleted_seq))) VIRTUAL
 ) STRICT;
+
+CREATE INDEX items_by_death ON items (place >> 32, died_seq) WHERE died_seq IS NOT NULL;
 
 CREATE INDEX items_by_key ON items (place >> 32, key_hash) WHERE key_hash IS NOT NULL;
 
@@ -107,6 +111,23 @@ CREATE TABLE usage (
 ) STRICT;
 
 -- Primary data outside the ledger.
+
+-- A model is its name, its dimension and what it makes of a fixed text.
+CREATE TABLE models (
+    model_no   INTEGER PRIMARY KEY,
+    name       TEXT NOT NULL,
+    dimension  INTEGER NOT NULL CHECK (dimension > 0),
+    probe      BLOB NOT NULL,
+    UNIQUE (name, dimension, probe)
+) STRICT;
+
+-- One signed byte per dimension. An item without a row under the current model waits for `reindex`.
+CREATE TABLE vectors (
+    place     INTEGER PRIMARY KEY,
+    model_no  INTEGER NOT NULL REFERENCES models,
+    codes     BLOB NOT NULL
+) STRICT;
+
 CREATE TABLE requests (
     scope_no      INTEGER NOT NULL,
     request_hash  BLOB NOT NULL,

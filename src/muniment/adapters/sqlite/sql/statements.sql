@@ -149,6 +149,50 @@ WHERE place >> 32 = :scope_no AND retain_us <= :retained_until_us AND place BETW
     AND (:kinds = -1 OR (:kinds >> kind) & 1) AND (:tiers = -1 OR (:tiers >> tier) & 1)
     AND (:hidden OR ((deleted_seq IS NULL OR deleted_seq > :at_seq) AND (superseded_seq IS NULL OR superseded_seq > :at_seq)));
 
+-- name: read_index_rows
+SELECT i.place & 4294967295, i.kind, i.tier, i.timestamp_us, coalesce(i.session_hash, 0), coalesce(i.speaker_hash, 0),
+    coalesce(i.died_seq, -1), i.terms, v.codes
+FROM items AS i LEFT JOIN vectors AS v ON v.place = i.place AND v.model_no = :model_no
+WHERE i.place BETWEEN :first AND :last
+ORDER BY i.place LIMIT :limit;
+
+-- name: read_deaths
+SELECT place & 4294967295, died_seq FROM items
+WHERE place >> 32 = :scope_no AND died_seq >= :first AND died_seq IS NOT NULL AND place < :place
+ORDER BY died_seq, place;
+
+-- name: find_by_seq
+SELECT e.place & 4294967295, e.event_id, e.kind, e.recorded_us, e.digest, e.links, e.leaf, c.salt, c.body
+FROM events AS e LEFT JOIN contents AS c ON c.place = e.place
+WHERE e.place = :place;
+
+-- name: read_unembedded
+SELECT i.place & 4294967295 FROM items AS i
+WHERE i.place BETWEEN :first AND :last
+    AND NOT EXISTS (SELECT 1 FROM vectors AS v WHERE v.place = i.place AND v.model_no = :model_no)
+ORDER BY i.place LIMIT :limit;
+
+-- name: keep_vector
+INSERT INTO vectors (place, model_no, codes) VALUES (?, ?, ?)
+ON CONFLICT (place) DO UPDATE SET model_no = excluded.model_no, codes = excluded.codes;
+
+-- name: erase_vector
+DELETE FROM vectors WHERE place = ?;
+
+-- name: drop_vectors
+DELETE FROM vectors WHERE place BETWEEN :first AND :last;
+
+-- name: find_models
+SELECT model_no, name, dimension, probe FROM models ORDER BY model_no;
+
+-- name: insert_model
+INSERT INTO models (name, dimension, probe) VALUES (:name, :dimension, :probe)
+ON CONFLICT (name, dimension, probe) DO UPDATE SET name = excluded.name
+RETURNING model_no;
+
+-- name: find_settings
+SELECT name, value FROM settings;
+
 -- name: find_by_key
 SELECT place & 4294967295, kind, tier, timestamp_us, created_us, root_seq, deleted_seq, superseded_seq, session_hash,
     speaker_hash, key_hash, text_hash, terms, retain_us
@@ -273,14 +317,12 @@ DELETE FROM pending_clean WHERE receipt_id = ?;
 -- name: count_orphans
 SELECT (SELECT count(*) FROM contents AS c WHERE NOT EXISTS (SELECT 1 FROM events AS e WHERE e.place = c.place))
     + (SELECT count(*) FROM items AS i WHERE NOT EXISTS (SELECT 1 FROM contents AS c WHERE c.place = i.place))
+    + (SELECT count(*) FROM vectors AS v WHERE NOT EXISTS (SELECT 1 FROM contents AS c WHERE c.place = v.place))
     + (SELECT count(*) FROM usage AS u WHERE NOT EXISTS (SELECT 1 FROM items AS i WHERE i.place = u.place));
 
 -- name: stats
 SELECT (SELECT count(*) FROM tenants WHERE name IS NOT NULL), (SELECT count(*) FROM names), (SELECT coalesce(sum(next_seq), 0) FROM scopes),
     (SELECT count(*) FROM contents), (SELECT count(*) FROM items);
-
--- name: find_setting
-SELECT value FROM settings WHERE name = :name;
 
 -- name: keep_setting
 INSERT INTO settings (name, value) VALUES (:name, :value)

@@ -1,0 +1,52 @@
+"""The commands, and the parser that is made of them."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from muniment.cli import add, delete, demo, doctor, log, replay, scopes, show, stats, verify
+
+
+def build_command() -> Any:
+    """The whole command: the parser of its arguments, ready to invoke."""
+    # Plain help: the same in a terminal, in a pipe and in the documentation, and no second of imports for it.
+    app = typer.Typer(
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["--help", "-h"], "max_content_width": 100},
+    )
+    app.callback(invoke_without_command=True)(_start)
+    for command in (
+        demo.demo,
+        add.add,
+        log.log,
+        show.show,
+        replay.replay,
+        delete.delete,
+        scopes.scopes,
+        stats.stats,
+        verify.verify,
+        doctor.doctor,
+    ):
+        app.command()(command)
+    return typer.main.get_command(app)
+
+
+def _start(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.", is_eager=True)] = False,
+) -> None:
+    """Memory for LLM agents that can be searched, proved and erased.
+
+    Begin with `muniment demo`. Every command has --help.
+    """
+    if version:
+        from muniment import __version__
+
+        sys.stdout.write(f"muniment {__version__}\n")
+    elif context.invoked_subcommand is None:
+        sys.stdout.write(context.get_help() + "\n")
