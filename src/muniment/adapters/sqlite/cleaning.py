@@ -8,12 +8,11 @@ Source: `measurements.md`, "Deletion that leaves no byte"; `engine.md` E21.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from muniment.adapters.sqlite.connection import BUSY_SLEEP_S, Database
+from muniment.adapters.sqlite.connection import Database
 from muniment.adapters.sqlite.statements import STATEMENTS
 from muniment.errors import StorageBusyError, StorageError, StorageFullError
 from muniment.model.rows import CleanOutcome, PendingClean
@@ -79,17 +78,14 @@ def _empty_log(database: Database, wait_s: float) -> str | None:
 
     A reader that holds an older view makes SQLite answer "busy" in the row and raise nothing, so the row is read.
     """
-    deadline = time.monotonic() + wait_s
-    while True:
+    with database.waiting(wait_s):
         try:
             row = database.row("PRAGMA wal_checkpoint(TRUNCATE)")
         except StorageError as error:
             return f"the write-ahead log could not be emptied: {error}"
-        if row is not None and row[0] == 0:
-            return None
-        if time.monotonic() > deadline:
-            return "a reader holds an older view of the archive, so its write-ahead log cannot be emptied yet"
-        time.sleep(BUSY_SLEEP_S * 50)
+    if row is None or row[0] != 0:
+        return "a reader holds an older view of the archive, so its write-ahead log cannot be emptied yet"
+    return None
 
 
 def _size_of(path: str | None) -> int:

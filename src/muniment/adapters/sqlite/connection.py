@@ -7,7 +7,8 @@ WAL database when a reader and a checkpoint meet).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final, Literal, Protocol, cast
 
 import apsw
@@ -44,10 +45,12 @@ Row = tuple[Any, ...]
 class Database:
     """A connection whose errors are the package's and whose rows are plain tuples."""
 
-    def __init__(self, connection: apsw.Connection, location: str) -> None:
+    def __init__(self, connection: apsw.Connection, location: str, *, busy_timeout_s: float) -> None:
         # The driver's own annotations are too wide to check against.
         self._connection = cast("_Connection", connection)
         self._location = location
+        self._busy_timeout_s = busy_timeout_s
+        self._wait_at_most(busy_timeout_s)
 
     @property
     def in_transaction(self) -> bool:
@@ -90,6 +93,18 @@ class Database:
         except apsw.Error as error:
             raise translate(error, self._location) from error
 
+    @contextmanager
+    def waiting(self, timeout_s: float) -> Generator[None]:
+        """Meanwhile, wait no longer than that for others."""
+        self._wait_at_most(timeout_s)
+        try:
+            yield
+        finally:
+            self._wait_at_most(self._busy_timeout_s)
+
+    def _wait_at_most(self, timeout_s: float) -> None:
+        self._connection.set_busy_handler(_wait_until(timeout_s))
+
     def roll_back(self) -> None:
         """End the transaction without its writes; fine where the driver has already ended it."""
         if self._connection.in_transaction:
@@ -114,6 +129,8 @@ class _Connection(Protocol):
 
     def config(self, op: int, value: int, /) -> object: ...
 
+    def set_busy_handler(self, handler: Callable[[int], bool], /) -> None: ...
+
     def close(self) -> None: ...
 
 
@@ -125,13 +142,12 @@ def connect(path: str, *, create: bool, busy_timeout_s: float, page_count_max: i
     flags = apsw.SQLITE_OPEN_READWRITE | (apsw.SQLITE_OPEN_CREATE if create else 0)
     try:
         connection = apsw.Connection(path, flags=flags, statementcachesize=STATEMENT_CACHE)
-        connection.set_busy_handler(_wait_until(busy_timeout_s))
         # Nothing that reaches SQL may touch the schema, the file's pages or functions with side effects.
         connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
         connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
     except apsw.Error as error:
         raise translate(error, path) from error
-    database = Database(connection, path)
+    database = Database(connection, path, busy_timeout_s=busy_timeout_s)
     database.run("PRAGMA secure_delete=ON")
     database.run("PRAGMA temp_store=MEMORY")
     database.run("PRAGMA cell_size_check=ON")
