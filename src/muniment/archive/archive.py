@@ -16,6 +16,7 @@ from muniment.archive.ledger import Ledger
 from muniment.archive.memory import Memory
 from muniment.archive.sweeper import Sweeper, completed
 from muniment.archive.tenant import Tenant, read_scope_rows
+from muniment.archive.vectors import OnEmbedError
 from muniment.archive.verify import Progress
 from muniment.core.canonical import to_us
 from muniment.core.text import Tokenizer
@@ -27,6 +28,7 @@ from muniment.model.report import ArchiveReport, VerifyReport
 from muniment.model.rows import ScopeRow, StorageStats
 from muniment.model.scope import Scope, check_name
 from muniment.ports.clock import Clock, Entropy
+from muniment.ports.embedder import Embedder
 from muniment.ports.storage import Storage
 
 _GOOD_REPORTS_KEPT: Final = 1_000
@@ -35,8 +37,26 @@ _GOOD_REPORTS_KEPT: Final = 1_000
 class Archive:
     """An archive: `muniment.open` makes one. Safe from many threads; a context manager."""
 
-    def __init__(self, storage: Storage, *, clock: Clock, entropy: Entropy, tokenizer: Tokenizer) -> None:
-        self._engine = Engine(storage, clock=clock, entropy=entropy, tokenizer=tokenizer)
+    def __init__(
+        self,
+        storage: Storage,
+        *,
+        clock: Clock,
+        entropy: Entropy,
+        tokenizer: Tokenizer,
+        embedder: Embedder | None = None,
+        on_embed_error: OnEmbedError = "raise",
+        records_reads: bool = True,
+    ) -> None:
+        self._engine = Engine(
+            storage,
+            clock=clock,
+            entropy=entropy,
+            tokenizer=tokenizer,
+            embedder=embedder,
+            on_embed_error=on_embed_error,
+            records_reads=records_reads,
+        )
 
     @property
     def location(self) -> str:
@@ -204,7 +224,7 @@ class Archive:
 
     def close(self) -> None:
         """Close it; twice is fine. Every later call is a ClosedError."""
-        self._engine.storage.close()
+        self._engine.close()
 
     def __enter__(self) -> Self:
         return self

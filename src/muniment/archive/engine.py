@@ -1,4 +1,4 @@
-"""What every use case of one opened archive shares: its storage, its clock, its randomness and its tokenizer."""
+"""What every use case of one opened archive shares: storage, time, randomness, words and vectors."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from collections import OrderedDict
 from typing import Final
 from uuid import UUID
 
+from muniment.archive.indexes import IndexCache
+from muniment.archive.vectors import OnEmbedError, VectorSpace
 from muniment.core.canonical import LEDGER_ID_BYTES, SALT_BYTES
 from muniment.core.project import Hashes
 from muniment.core.text import Tokenizer
 from muniment.model.rows import Head, NewLedger
 from muniment.ports.clock import Clock, Entropy
+from muniment.ports.embedder import Embedder
 from muniment.ports.storage import Storage
 
 _HASHES_KEPT: Final = 256
@@ -21,8 +24,21 @@ _HASHES_KEPT: Final = 256
 class Engine:
     """The parts of an archive, handed to its scopes; safe from many threads."""
 
-    def __init__(self, storage: Storage, *, clock: Clock, entropy: Entropy, tokenizer: Tokenizer) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        *,
+        clock: Clock,
+        entropy: Entropy,
+        tokenizer: Tokenizer,
+        embedder: Embedder | None = None,
+        on_embed_error: OnEmbedError = "raise",
+        records_reads: bool = True,
+    ) -> None:
         self.storage = storage
+        self.vectors = VectorSpace(storage, embedder, on_embed_error)
+        self.indexes = IndexCache(storage)
+        self.records_reads = records_reads
         self.clock = clock
         self.entropy = entropy
         self.tokenizer = tokenizer
@@ -54,3 +70,9 @@ class Engine:
         """Drop what is kept of a ledger that was erased."""
         with self._hashes_lock:
             self._hashes.pop(ledger_id, None)
+        self.indexes.forget(ledger_id)
+
+    def close(self) -> None:
+        """Drop everything that is kept, then close the storage."""
+        self.indexes.close()
+        self.storage.close()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import Enum
+from hashlib import sha256
 from typing import Any, Final, TypeVar, cast
 from uuid import UUID
 
@@ -15,10 +16,12 @@ from muniment.archive.cleaning import CleanStep, finish
 from muniment.archive.engine import Engine
 from muniment.archive.eraser import Destroyed, Eraser, nothing_to_erase
 from muniment.archive.ledger import Ledger
+from muniment.archive.search import Searcher, parse_moment, parse_request, plain_request
 from muniment.archive.writer import Writer
 from muniment.core.canonical import from_us
 from muniment.core.check import check_count, check_request_id
-from muniment.core.project import Draft, draft
+from muniment.core.project import Draft, draft, embedded_text
+from muniment.core.prompt import build_memory_block
 from muniment.errors import ConflictError, UsageError
 from muniment.model.event import (
     CONTENT_KINDS,
@@ -34,8 +37,11 @@ from muniment.model.event import (
     Tier,
     event_to_dict,
 )
+from muniment.model.hit import Hit
+from muniment.model.item import text_of
 from muniment.model.limits import ADD_MANY_MAX
 from muniment.model.receipt import Receipt
+from muniment.model.rows import KeepVectors, ModelRow, VectorRow
 from muniment.model.scope import Scope
 
 C = TypeVar("C", Message, Document, Note)
@@ -269,6 +275,7 @@ class Memory(Ledger):
             check_request_id(request_id)
         tokenizer = self._engine.tokenizer
         drafts = [draft(event, tokenizer) for event in events]
+        embedded = self._embed(events)
         durable = not all(isinstance(event, Recall) for event in events)
         with self._engine.storage.transaction(self._scope, self._engine.new_ledger(), durable=durable) as tx:
             writer = Writer(self._engine, tx)
@@ -281,9 +288,155 @@ class Memory(Ledger):
             if build is not None:
                 drafts = [_rebuilt(drafts[0], build(writer), self._engine)]
             stored = writer.append(drafts)
+            if embedded is not None:
+                model, codes = embedded
+                first = tx.head.next_seq - len(stored)
+                tx.apply([KeepVectors([VectorRow(first + at, model.model_no, code) for at, code in codes])])
             if request_id is not None:
                 writer.keep_answer(request_id, call, stored)
         return stored
+
+    def _embed(self, events: Sequence[Event]) -> tuple[ModelRow, list[tuple[int, bytes]]] | None:
+        """The vectors of the content among the events, by index; None where it is stored without."""
+        texts = [(at, text) for at, event in enumerate(events) if (text := embedded_text(event))]
+        found = self._engine.vectors.embed_items([text for _, text in texts])
+        if found is None:
+            return None
+        model, codes = found
+        return model, [(at, code) for (at, _), code in zip(texts, codes, strict=True)]
+
+    # --- Searching ----------------------------------------------------------------------------------------------------
+
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int = 10,
+        mode: str = "auto",
+        kinds: Collection[str] | None = None,
+        tiers: Collection[str] | None = None,
+        labels: Collection[str] | None = None,
+        where: Mapping[str, Any] | None = None,
+        session_id: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        fusion: str = "convex",
+        context: bool | None = None,
+        as_of: int | datetime | None = None,
+        explain: bool = False,
+        source: str = "search",
+        actor: str | None = None,
+    ) -> list[Hit]:
+        """The visible items that answer the query best, best first; and one Recall with exactly their ids.
+
+        Everything is found inside this scope: the filters hold before anything is ranked and cut, and no other scope
+        has any part in the ranking. `mode` is "keyword", "vector", "hybrid", or "auto": hybrid with an embedder and
+        keyword without. `labels` are all wanted; `where` is a condition on metadata (`muniment.core.where`); `since` is
+        inclusive and `until` exclusive, on timestamps. `context` and the speakers' names are used as suits the scope,
+        unless `context` is given. `as_of`, a seq or a time, asks what the query would have found then: an auditor's
+        look, which records nothing.
+
+        An empty query finds nothing and records nothing; one without a word finds nothing and is recorded.
+
+        Raises: UsageError, LimitExceededError; EmbeddingUnavailableError when vectors are asked for and there are none;
+                ProviderError when the embedder fails and the archive was not opened with `on_embed_error="keyword"`.
+        """
+        request = parse_request(
+            query,
+            limit=limit,
+            mode=mode,
+            kinds=kinds,
+            tiers=tiers,
+            labels=labels,
+            where=where,
+            session_id=session_id,
+            since=since,
+            until=until,
+            fusion=fusion,
+            context=context,
+            explain=explain,
+        )
+        moment = None if as_of is None else parse_moment(as_of)
+        if not query:
+            return []
+        searcher = Searcher(self._engine)
+        answer = searcher.search(self._scope, request, as_of=moment)
+        if moment is not None or not self._engine.records_reads:
+            return answer.hits
+        record = request.to_record(answer.seq)
+        _, hits = searcher.record(
+            self._scope, answer, query=query, request=record, session_id=None, source=source, actor=actor
+        )
+        return hits
+
+    def recall(
+        self,
+        query: str,
+        *,
+        limit: int = 5,
+        session_id: str | None = None,
+        source: str = "unknown",
+        actor: str | None = None,
+    ) -> tuple[Recall, list[Content]]:
+        """Search by the words of the query alone and record it: the Recall, and what it names, best first.
+
+        `session_id` tags the Recall and filters nothing. Plain BM25, as the audit contract has it (A14, A15).
+
+        Raises: UsageError for an empty query or a bad limit.
+        """
+        if query == "":
+            raise UsageError("a recall needs a query of at least 1 character; nothing was stored")
+        request = plain_request(query, limit=limit)
+        searcher = Searcher(self._engine)
+        recall, hits = searcher.record(
+            self._scope,
+            searcher.search(self._scope, request),
+            query=query,
+            request={},
+            session_id=session_id,
+            source=source,
+            actor=actor,
+        )
+        return recall, [hit.event for hit in hits]
+
+    def prompt(
+        self,
+        *,
+        tiers: Collection[str] = ("core",),
+        budget_chars: int | None = None,
+        session_id: str | None = None,
+        source: str = "prompt",
+        actor: str | None = None,
+    ) -> str:
+        """The notes of these tiers as a block for a system prompt, oldest first; `""` when there are none.
+
+        Recorded with exactly the ids shown; the Recall keeps the digest of the text, so that a replay can show that the
+        same context comes out again.
+
+        Raises: UsageError for a budget below 80 characters or a tier that there is not.
+        """
+        notes = [item.event for item in self.items(kinds=("note",), tiers=tiers)]
+        block = build_memory_block([text_of(note) for note in notes], budget_chars)
+        request: dict[str, JsonValue] = {
+            "call": "prompt",
+            "tiers": list(tiers),
+            "budget_chars": budget_chars,
+            "sha256": sha256(block.text.encode()).hexdigest(),
+        }
+        if self._engine.records_reads:
+            recall = build_event(
+                Recall,
+                id=self._engine.new_id(),
+                timestamp=from_us(self._engine.clock()),
+                query="*",
+                recalled=tuple([note.id for note in notes[: block.shown]]),
+                request=request,
+                session_id=session_id,
+                source=source,
+                actor=actor,
+            )
+            self._append_one(recall, None, {})
+        return block.text
 
     # --- Destroying ---------------------------------------------------------------------------------------------------
 

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 from urllib.parse import unquote
 
+from muniment.adapters.embed import CallableEmbedder
 from muniment.adapters.memory import MemoryStorage
 from muniment.adapters.sqlite import SqliteStorage
 from muniment.adapters.tokenizer import tokenize
 from muniment.archive.archive import Archive
+from muniment.archive.vectors import OnEmbedError
 from muniment.errors import UnsupportedError, UsageError
 from muniment.ports.clock import Clock, Entropy, system_clock, system_entropy
+from muniment.ports.embedder import Embedder
 from muniment.ports.storage import Storage
+
+READ_AUDIT: Final = "read_audit"
+"""The setting that says whether reads are recorded."""
 
 
 def open_archive(
@@ -22,6 +29,9 @@ def open_archive(
     create: bool = True,
     durability: Literal["full", "normal"] = "full",
     busy_timeout_s: float = 30.0,
+    embedder: Embedder | Callable[[list[str]], list[list[float]]] | None = None,
+    on_embed_error: OnEmbedError = "raise",
+    read_audit: Literal["on", "off"] | None = None,
     clock: Clock = system_clock,
     entropy: Entropy = system_entropy,
 ) -> Archive:
@@ -32,14 +42,48 @@ def open_archive(
 
     `durability="normal"` never waits for the disk: a power cut may take the last writes, a crash of the process none.
 
+    `embedder` turns texts into vectors; without one, search is by words. When it fails, an addition fails, unless
+    `on_embed_error="keyword"`: then the item is stored without a vector until `reindex` makes one.
+
+    `read_audit="off"` stops recording reads; the archive's settings say so, and it stays off until it is opened with
+    "on".
+
     Raises: StorageUnavailableError when there is nothing to open or the folder cannot be written; StorageError for a
             file that is not an archive; SchemaMismatchError for one of a newer version; IntegrityError for a damaged
             one; UnsupportedError for another kind of URL. A file that is refused is left as it was.
     """
     if durability not in ("full", "normal"):
         raise UsageError(f"durability is 'full' or 'normal', not {durability!r}")
+    if on_embed_error not in ("raise", "keyword"):
+        raise UsageError(f"on_embed_error is 'raise' or 'keyword', not {on_embed_error!r}")
     storage = _open_storage(url, create=create, durability=durability, busy_timeout_s=busy_timeout_s)
-    return Archive(storage, clock=clock, entropy=entropy, tokenizer=tokenize)
+    return Archive(
+        storage,
+        clock=clock,
+        entropy=entropy,
+        tokenizer=tokenize,
+        embedder=_find_embedder(embedder),
+        on_embed_error=on_embed_error,
+        records_reads=_keep_read_audit(storage, read_audit) == "on",
+    )
+
+
+def _keep_read_audit(storage: Storage, wanted: str | None) -> str:
+    stored = storage.find_settings().get(READ_AUDIT, "on")
+    if wanted is None or wanted == stored:
+        return stored
+    if wanted not in ("on", "off"):
+        raise UsageError(f"read_audit is 'on' or 'off', not {wanted!r}")
+    storage.keep_setting(READ_AUDIT, wanted)
+    return wanted
+
+
+def _find_embedder(embedder: Embedder | Callable[[list[str]], list[list[float]]] | None) -> Embedder | None:
+    if embedder is None or isinstance(embedder, Embedder):
+        return embedder
+    if callable(embedder):
+        return CallableEmbedder(embedder)
+    raise UsageError(f"embedder is an Embedder or a function of texts, not {embedder!r}")
 
 
 def _open_storage(

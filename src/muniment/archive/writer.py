@@ -31,8 +31,10 @@ class Writer:
 
     # --- Appending ----------------------------------------------------------------------------------------------------
 
-    def append(self, drafts: Sequence[Draft]) -> list[Event]:
+    def append(self, drafts: Sequence[Draft], *, known: Known | None = None) -> list[Event]:
         """Store the drafts at the end of the ledger and move the projections with them; the stored events.
+
+        `known` is what the placement has to know, where the caller has read and checked it already.
 
         Raises: DuplicateEventError; UsageError for targets that cannot be recalled or deleted.
         """
@@ -42,7 +44,7 @@ class Writer:
             now_us=self._engine.clock(),
             salts=self._engine.entropy(SALT_BYTES * len(drafts)),
             hashes=self.hashes,
-            known=self._read_known(drafts),
+            known=self._read_known(drafts) if known is None else known,
         )
         self._tx.append(placement.rows, placement.edge)
         self._tx.apply(placement.changes)

@@ -33,7 +33,7 @@ def add(
     text: Annotated[
         str | None,
         typer.Argument(
-            metavar="[TEXT | -]", help="The text; - reads JSON lines from standard input.", show_default=False
+            metavar="TEXT", help="The text; or - to read JSON lines from standard input.", show_default=False
         ),
     ] = None,
     archive: ArchiveOption = None,
@@ -92,7 +92,9 @@ def add(
     check: Annotated[bool, typer.Option("--check", help="With -: check every line and store nothing.")] = False,
     as_json: JsonOption = False,
 ) -> int:
-    """Store a note, or with --speaker a message, or with --name or --file a document. Begins the archive if need be.
+    """Store a note, a message or a document, or many from JSON lines.
+
+    A text is a note, with --speaker a message, with --name or --file a document. The archive is begun if need be.
 
     With - each line of standard input is a JSON object: an event as --json prints it, or its kind and the fields that
     are known, and optionally its tenant and subject. Good lines are stored; each bad line is reported with its number,
@@ -149,20 +151,20 @@ class _Addition:
     """An event to store, and how."""
 
     event: Content
-    given: Mapping[str, object]
+    given: Mapping[str, Any]
     """The fields of it that the caller gave."""
-    expected: Mapping[str, int | None]
+    expected: Mapping[str, Any]
     if_absent: bool
 
     def store(self, memory: Memory, request_id: str | None) -> Content:
         """The stored copy, or of a note what stood there already."""
-        given = cast("dict[str, Any]", {name: value for name, value in self.given.items() if name != "content"})
+        given = {name: value for name, value in self.given.items() if name not in ("key", "content")}
         if isinstance(self.event, Note) and self.event.key is not None:
-            given.pop("key")
             return memory.put(self.event.key, self.event.content, request_id=request_id, **given, **self.expected)
         if isinstance(self.event, Note) and self.if_absent:
             return memory.remember(self.event.content, if_absent=True, request_id=request_id, **given)
-        return memory.add(self.event, request_id=request_id)
+        (stored,) = memory.add_many([self.event], request_id=request_id)
+        return stored
 
 
 def _given(**options: object) -> dict[str, object]:
@@ -179,13 +181,13 @@ def _build(text: str | None, given: Mapping[str, object]) -> _Addition:
     _refuse_options(foreign, f"does not belong to a {kind}")
     if kind == "note":
         _check_note_options(given)
-    fields = {_FIELDS.get(name, name): value for name, value in given.items() if name not in _NO_FIELDS}
+    fields: dict[str, Any] = {_FIELDS.get(name, name): value for name, value in given.items() if name not in _NO_FIELDS}
     fields.setdefault("source", "cli")
     for name in ("timestamp", "retain_until"):
         if name in fields:
-            fields[name] = parse_time(_option(name), cast("str", fields[name]))
+            fields[name] = parse_time(_option(name), fields[name])
     if "metadata" in fields:
-        fields["metadata"] = _parse_metadata(cast("str", fields["metadata"]))
+        fields["metadata"] = _parse_metadata(fields["metadata"])
     if kind == "document":
         event = Document.model_validate({**_document_fields(text, given), **fields})
         return _Addition(event, fields, {}, if_absent=False)
@@ -225,7 +227,7 @@ def _check_note_options(given: Mapping[str, object]) -> None:
         raise UsageError("--timestamp excludes --key and --if-absent: use JSON lines to backdate a note under a key")
 
 
-def _expected(given: Mapping[str, object]) -> dict[str, int | None]:
+def _expected(given: Mapping[str, object]) -> Mapping[str, Any]:
     expect = given.get("expect")
     if expect is None:
         return {}
@@ -330,6 +332,8 @@ def _say(out: Output, counts: Sequence[tuple[str, int]], text: str) -> None:
 
 
 def _stdin(out: Output) -> BinaryIO:
+    if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison]  # closed before this process began
+        raise UsageError("standard input is closed: there are no JSON lines to read")
     if sys.stdin.isatty():
         out.note("reading JSON lines; end with Ctrl-D")
     return sys.stdin.buffer

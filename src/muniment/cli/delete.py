@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from muniment.cli.finding import get_event
-from muniment.cli.opening import memory_of, open_existing
+from muniment.cli.opening import Place, memory_of, open_existing
 from muniment.cli.options import ArchiveOption, JsonOption, SubjectOption, TenantOption, UnscopedOption, get_scope
 from muniment.cli.output import Output
 from muniment.cli.text import count_of, name_of
@@ -32,15 +32,17 @@ def delete(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Hide messages, documents and notes of one scope from every read that hands memory to a model.
+    """Hide messages, documents and notes, and record why.
 
-    This destroys nothing: `muniment log` still shows them to an auditor. All of them are hidden, or none.
+    No read hands them to a model any more. This destroys nothing: `muniment log` still shows them to an auditor.
+    All of them are hidden, or none.
     """
     out = Output(as_json=as_json)
     with open_existing(archive) as opened:
-        memory = memory_of(opened, get_scope(tenant, subject, unscoped))
+        scope = get_scope(tenant, subject, unscoped)
+        memory = memory_of(opened, scope)
         deletion = memory.delete(
-            [get_event(memory, event).id for event in events],
+            [get_event(Place(memory, scope), event).id for event in events],
             reason,
             requested_by=requested_by,
             session_id=session,
@@ -52,6 +54,6 @@ def delete(
         out.json(event_to_dict(deletion))
     elif out.watched:
         hidden = count_of(len(set(deletion.targets)), "item")
-        out.line(f"hid {hidden} of {name_of(memory.scope)} by deletion ", (str(deletion.seq), "cyan"))
+        out.line(f"hid {hidden} of {name_of(scope)} by deletion ", (str(deletion.seq), "cyan"))
     else:
         out.record(deletion.seq, deletion.kind, deletion.id)

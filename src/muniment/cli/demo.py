@@ -29,12 +29,12 @@ _FATE_STYLES: Final = {"visible": "green", "replaced": "dim", "-": "dim"}
 
 
 def demo(
-    path: Annotated[str, typer.Argument(metavar="[PATH]", help="Where the archive goes.")] = DEFAULT_PATH,
+    path: Annotated[str, typer.Argument(metavar="PATH", help="Where the archive goes.")] = DEFAULT_PATH,
 ) -> None:
-    """Play a week of an agent's memory into a small archive, and show what is special about it.
+    """See what this is: a week of an agent's memory in a small archive.
 
-    The archive stays, to look around in. Nothing is ever overwritten: an archive of an earlier demo gets one more
-    scope, any other file is refused.
+    It is recorded, read, deleted from, replayed and verified. The archive stays, to look around in. Nothing is ever
+    overwritten: an archive of an earlier demo gets one more scope, any other file is refused.
     """
     out = Output()
     clock = Clock()
@@ -60,10 +60,10 @@ def _find_subject(archive: Archive, path: str) -> str:
     taken: set[str | None] = set()
     for tenant in archive.tenants():
         for info in tenant.scopes():
-            first = next(iter(tenant.memory(info.scope.subject).events()), None)
+            first = next(iter(info.ledger.events()), None)
             if tenant.name != story.TENANT or not _is_demo(first):
                 raise UsageError(f"{path} is not an archive of the demo; nothing was written: give another path")
-            taken.add(info.scope.subject)
+            taken.add(None if info.scope is None else info.scope.subject)
     names = (story.SUBJECT, *(f"{story.SUBJECT}-{number}" for number in range(2, len(taken) + 2)))
     return next(name for name in names if name not in taken)
 
@@ -77,11 +77,8 @@ def _is_demo(first: Event | ErasedEvent | None) -> bool:
 
 def _show_past(out: Output, memory: Memory) -> None:
     """What became of the notes and of what was deleted, in three states, each replayed from the events."""
-    tuesday, thursday, now = states = (
-        memory.replay(at=story.TUESDAY),
-        memory.replay(at=story.THURSDAY),
-        memory.replay(),
-    )
+    now = memory.replay()
+    states = (memory.replay(at=story.TUESDAY), memory.replay(at=story.THURSDAY), now)
     out.line()
     out.line((f"{'REPLAY':<11}", "bold"), ("every past state can be rebuilt from the events", "italic"))
     out.line((f"{'':6}{'':{_ITEM_WIDTH}}{'Tuesday':<11}{'Thursday':<11}now", "dim"))
@@ -93,9 +90,8 @@ def _show_past(out: Output, memory: Memory) -> None:
 
 
 def _columns(fates: Sequence[str]) -> list[Part]:
-    return [(f"{fate:<11}", _FATE_STYLES.get(fate.split()[0], "red")) for fate in fates[:-1]] + [
-        (fates[-1], _FATE_STYLES.get(fates[-1].split()[0], "red"))
-    ]
+    *before, last = ((fate, _FATE_STYLES.get(fate, "red")) for fate in fates)
+    return [*((f"{fate:<11}", style) for fate, style in before), last]
 
 
 def _fate_of(item: Content, state: MemoryState) -> str:
@@ -121,8 +117,8 @@ def _show_proof(out: Output, memory_scope: Scope, report: VerifyReport, location
     out.line(("  ok  ", "green"), f"{count_of(report.num_events, 'event')}, root of their hash tree {root}…")
     forged = verify_forged_copy(location, memory_scope)
     was, now = story.SECRET.decode(), story.FORGED.decode()
-    out.line(("  bad ", "red"), f"a copy in which {was} was changed to {now} behind the engine's back:")
-    out.line(f"      event {forged.bad_seq}: {forged.problem}")
+    out.line(f"      In a copy {was} was changed to {now} behind the engine's back. Verified:")
+    out.line(("  bad ", "red"), f"event {forged.bad_seq}: {forged.problem}")
 
 
 def verify_forged_copy(location: Path, scope: Scope) -> VerifyReport:
@@ -145,9 +141,9 @@ def forge(path: Path, old: bytes, new: bytes) -> None:
 
     connection = connect(str(path), create=False, busy_timeout_s=1)
     try:
-        rows = list(connection.execute("SELECT place, body FROM contents"))
+        rows = connection.rows("SELECT place, body FROM contents")
         changed = [(body.replace(old, new), place) for place, body in rows if old in body]
-        connection.executemany("UPDATE contents SET body = ? WHERE place = ?", changed)
+        connection.run_many("UPDATE contents SET body = ? WHERE place = ?", changed)
     finally:
         connection.close()
 
@@ -165,7 +161,7 @@ def _show_next(out: Output, path: str, scope: Scope, location: Path) -> None:
         f"muniment log {whose}",
         f"muniment show 7 {whose}",
         f"muniment replay --at {story.THURSDAY:%Y-%m-%d} {whose}",
-        f"muniment add 'She is in the office before nine.' {whose}",
+        f"muniment add 'She is in before nine.' {whose}",
         f"muniment verify {where}",
     ):
         out.line(f"  {command}")

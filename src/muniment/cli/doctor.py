@@ -7,7 +7,7 @@ import platform
 import shutil
 import struct
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -39,9 +39,10 @@ class Finding:
 
 
 def doctor(archive: ArchiveOption = None, as_json: JsonOption = False) -> int:
-    """Check this installation and, where one is named, an archive and its files; nothing is changed or created.
+    """Check this installation, and an archive and its files.
 
-    Plain lines have the fields name, status (ok, note or bad) and detail. The exit code is 1 if anything is bad.
+    It works without an archive too; nothing is changed or created. Plain lines have the fields name, status (ok,
+    note or bad) and detail. The exit code is 1 if anything is bad.
     """
     out = Output(as_json=as_json)
     worst: Status = "ok"
@@ -134,7 +135,8 @@ def _examine_archive(path: Path) -> Iterator[Finding]:
         with open_archive(path, create=False) as opened:
             counts = opened.stats()
             yield Finding("contents", "ok", f"{count_of(counts.events, 'event')} in {count_of(counts.scopes, 'scope')}")
-            yield _examine_settings(path)
+            yield Finding("settings", "ok", _list(opened.storage.find_settings()) or "all at their defaults")
+            yield _examine_pending(len(opened.storage.find_pending()))
             problems = opened.storage.check()
     except MunimentError as error:
         yield Finding("opening", "bad", str(error))
@@ -142,7 +144,7 @@ def _examine_archive(path: Path) -> Iterator[Finding]:
     for problem in problems:
         yield Finding("integrity", "bad", problem)
     if not problems:
-        yield Finding("integrity", "ok", "the storage finds its file in order (`muniment verify` checks the ledgers)")
+        yield Finding("integrity", "ok", "the file is in order (`muniment verify` checks the ledgers)")
 
 
 def _examine_schema(path: Path) -> Finding:
@@ -170,12 +172,11 @@ _HEADER: Final = struct.Struct(">60xI4xI28x")
 """The schema version and the application's number in a SQLite header of 100 bytes."""
 
 
-def _examine_settings(path: Path) -> Finding:
-    from muniment.adapters.sqlite.connection import connect
+def _examine_pending(number: int) -> Finding:
+    if not number:
+        return Finding("erasures", "ok", "none is waiting to be cleaned")
+    return Finding("erasures", "note", f"{count_of(number, 'erasure')} unreachable, but not cleaned from the file yet")
 
-    connection = connect(str(path), create=False, busy_timeout_s=1)
-    try:
-        rows = list(connection.execute("SELECT name, value FROM settings ORDER BY name"))
-    finally:
-        connection.close()
-    return Finding("settings", "ok", ", ".join(f"{name}={value}" for name, value in rows) or "all at their defaults")
+
+def _list(settings: Mapping[str, str]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in sorted(settings.items()))

@@ -7,7 +7,8 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import Final
+from contextlib import suppress
+from typing import Final, cast
 
 import typer
 from pydantic import ValidationError
@@ -19,7 +20,7 @@ from muniment.errors import MunimentError
 
 # The class of what the argument parser raises. Typer exports only this leaf of it, and where the rest lives differs
 # between its versions (its own copy of click, or click).
-_ParserError: Final = typer.BadParameter.__mro__[1]
+_ParserError: Final = cast("type[Exception]", typer.BadParameter.__mro__[1])
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -29,7 +30,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         sys.stdout.flush()
     except OSError as error:
-        code = _lost_output(error)
+        code = _lost_io(error)
     return code
 
 
@@ -47,7 +48,7 @@ def _run_guarded(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return _fail("interrupted", "interrupted", exits.INTERRUPTED)
     except OSError as error:
-        return _lost_output(error)
+        return _lost_io(error)
     except Exception as error:  # noqa: BLE001  # the outermost edge: what nobody foresaw is a bug, and said to be one
         return _bug(error)
 
@@ -61,6 +62,9 @@ def _invoke(arguments: Sequence[str]) -> int:
 
 def _prepare_streams() -> None:
     """Show what the terminal's encoding cannot say as an escape, instead of failing in the middle of a list."""
+    # A stream that was closed before this process began is None: write nowhere.
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # open as long as the process
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
@@ -70,9 +74,10 @@ def _prepare_streams() -> None:
 def _fail(code: str, message: str, exit_code: int) -> int:
     try:
         sys.stdout.flush()
-        sys.stderr.write(f"error[{code}]: {one_line(message)}\n")
     except OSError:
         _silence(sys.stdout)
+    with suppress(OSError):
+        sys.stderr.write(f"error[{code}]: {one_line(message)}\n")
     return exit_code
 
 
@@ -86,10 +91,10 @@ def _command_path(error: Exception) -> str:
     return "muniment" if context is None else str(context.command_path)
 
 
-def _lost_output(error: OSError) -> int:
-    """Standard output cannot take more: its reader went away, which is its right, or its disk is full."""
-    _silence(sys.stdout)
+def _lost_io(error: OSError) -> int:
+    """The reader of the output went away, which is its right; or the disk under it, or under a file, gave up."""
     if error.errno in (errno.EPIPE, errno.EINVAL) and error.filename is None:
+        _silence(sys.stdout)
         return exits.BROKEN_PIPE
     return _fail("io", str(error), exits.IO)
 

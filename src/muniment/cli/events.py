@@ -14,7 +14,7 @@ COLUMNS: Final = (
     Column(name="seq", width=6, right=True, style="cyan"),
     Column(name="recorded (UTC)", width=20, style="dim"),
     Column(name="kind", width=8),
-    Column(name="what"),
+    Column(name="what", flexible=True),
 )
 
 

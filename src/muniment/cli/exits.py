@@ -20,7 +20,7 @@ PERMISSION: Final = 8
 BUG: Final = 70
 """EX_SOFTWARE of sysexits.h."""
 IO: Final = 74
-"""EX_IOERR: standard output could not be written."""
+"""EX_IOERR: the output, or a file on the way, could not be written or read."""
 BUSY: Final = 75
 """EX_TEMPFAIL: the same command may succeed later."""
 INTERRUPTED: Final = 130

@@ -26,12 +26,8 @@ from muniment.core.check import check_event
 from muniment.errors import ConflictError, DuplicateEventError, MunimentError, UsageError
 from muniment.model.event import (
     CONTENT_KINDS,
+    EVENT_TYPES,
     Content,
-    Document,
-    ErasedEvent,
-    Message,
-    Note,
-    event_from_dict,
     event_to_dict,
 )
 from muniment.model.limits import TEXT_BYTES_MAX
@@ -223,14 +219,20 @@ def parse_line(number: int, raw: bytes, default: Scope) -> Line:
     scope = Scope(
         cast("str", fields.pop("tenant", default.tenant)), cast("str | None", fields.pop("subject", default.subject))
     )
-    event = event_from_dict(fields)
-    if isinstance(event, ErasedEvent):
-        raise UsageError("an erased event has no content to add")
-    if not isinstance(event, Message | Document | Note):
-        raise UsageError(f"a {event.kind} is no content: {', '.join(CONTENT_KINDS)} can be added")
+    event = _build_event(fields)
     _check_place(event)
     check_event(event)
     return Line(number, scope, event)
+
+
+def _build_event(fields: dict[str, object]) -> Content:
+    """The message, document or note of those fields; id and timestamp are made where they are not given."""
+    if "state" in fields:
+        raise UsageError("an erased event has no content to add")
+    kind = fields.get("kind")
+    if kind not in CONTENT_KINDS:
+        raise UsageError(f"kind {kind!r} is not one of {', '.join(CONTENT_KINDS)}, which are what can be added")
+    return cast("Content", EVENT_TYPES[str(kind)].model_validate(fields))
 
 
 def _check_place(event: Content) -> None:

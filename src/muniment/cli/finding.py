@@ -7,61 +7,65 @@ from collections.abc import Iterator
 from typing import Final
 from uuid import UUID
 
-from muniment.archive import Archive, Memory
-from muniment.archive.memory import find_id
+from muniment.archive import Archive
+from muniment.archive.ledger import Ledger
 from muniment.archive.reader import Reader
-from muniment.cli.opening import memory_of
-from muniment.cli.text import name_of
+from muniment.cli.opening import Place
 from muniment.errors import NotFoundError, UsageError
 from muniment.model.event import ErasedEvent, Event
 from muniment.model.item import Item
-from muniment.model.scope import Scope
 
 _SEQ: Final = re.compile("[0-9]{1,10}")
 
 
-def get_event(memory: Memory, reference: str) -> Event | ErasedEvent:
+def get_event(place: Place, reference: str) -> Event | ErasedEvent:
     """The event of this ledger with that id or seq.
 
     Raises: NotFoundError; UsageError for a text that is neither.
     """
-    seq, event_id = parse_reference(reference)
-    found = memory.get(event_id) if event_id is not None else find_by_seq(memory, seq)
+    meant = parse_reference(reference)
+    found = _find_by_seq(place.ledger, meant) if isinstance(meant, int) else place.ledger.get(meant)
     if found is None:
-        raise NotFoundError(f"there is no event {reference} in {name_of(memory.scope)}")
+        raise NotFoundError(f"there is no event {reference} in {place.name}")
     return found
 
 
-def parse_reference(reference: str) -> tuple[int, UUID | None]:
+def parse_reference(reference: str) -> int | UUID:
     """The seq, or the id, that a text means: a number of up to ten digits is a seq.
 
     Raises: UsageError for a text that is neither.
     """
     if _SEQ.fullmatch(reference):
-        return int(reference), None
-    event_id = find_id(reference)
-    if event_id is None:
-        raise UsageError(f"{reference!r} is neither an event's id nor a seq")
-    return -1, event_id
+        return int(reference)
+    try:
+        return UUID(reference)
+    except ValueError:
+        raise UsageError(f"{reference!r} is neither an event's id nor a seq") from None
 
 
-def find_by_seq(memory: Memory, seq: int) -> Event | ErasedEvent | None:
-    """The event of this ledger at that seq."""
-    return next(iter(memory.events(after_seq=seq - 1, up_to_seq=seq)), None)
+def _find_by_seq(ledger: Ledger, seq: int) -> Event | ErasedEvent | None:
+    return next(iter(ledger.events(after_seq=seq - 1, up_to_seq=seq)), None)
 
 
-def find_everywhere(archive: Archive, event_id: UUID) -> Iterator[tuple[Scope, Event | ErasedEvent]]:
-    """The events with that id in all ledgers: an id is unique in one. Cost: a look-up per scope."""
+def find_everywhere(archive: Archive, event_id: UUID) -> Iterator[tuple[Place, Event | ErasedEvent]]:
+    """The events with that id in all ledgers, those of erased scopes too: an id is unique in one ledger only.
+
+    Cost: a look-up per ledger.
+    """
     for tenant in archive.tenants():
-        for info in tenant.scopes():
-            found = memory_of(archive, info.scope).get(event_id)
-            if found is not None:
-                yield info.scope, found
+        for erased in (False, True):
+            for info in tenant.scopes(erased=erased):
+                found = info.ledger.get(event_id)
+                if found is not None:
+                    yield Place(info.ledger, info.scope), found
 
 
-def find_item(archive: Archive, scope: Scope, seq: int) -> Item | None:
+def find_item(archive: Archive, ledger: Ledger, seq: int) -> Item | None:
     """The message, document or note at that seq with what happened to it since; None for other or erased events."""
-    with archive.storage.snapshot(scope) as view:
+    head = ledger.head()
+    if head is None:
+        return None
+    with archive.storage.snapshot(bytes.fromhex(head.ledger_id)) as view:
         row = None if view is None else view.find_items([seq]).get(seq)
         if view is None or row is None:
             return None

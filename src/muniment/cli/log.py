@@ -9,18 +9,19 @@ from typing import Annotated
 
 import typer
 
-from muniment.archive import Listing, Memory
+from muniment.archive import Listing
+from muniment.archive.ledger import Ledger
 from muniment.cli.events import EventPrinter
-from muniment.cli.opening import memory_of, open_existing, say_empty
+from muniment.cli.opening import get_place, open_existing, say_empty
 from muniment.cli.options import (
     ArchiveOption,
     JsonOption,
+    LedgerOption,
     LimitOption,
     SubjectOption,
     TenantOption,
     UnscopedOption,
     cut_at,
-    get_scope,
 )
 from muniment.cli.output import Output
 from muniment.cli.text import count_of
@@ -33,6 +34,7 @@ def log(
     tenant: TenantOption = None,
     subject: SubjectOption = None,
     unscoped: UnscopedOption = False,
+    ledger: LedgerOption = None,
     kind: Annotated[
         str | None, typer.Option("--kind", "-k", metavar="KIND", help=f"One of {', '.join(KINDS)}.")
     ] = None,
@@ -47,7 +49,9 @@ def log(
     ] = 0.5,
     as_json: JsonOption = False,
 ) -> None:
-    """Print the events of a ledger: what was said, learned, read, hidden and destroyed.
+    """Print the events of a ledger, in order.
+
+    They are what was said, brought, learned, read, hidden and destroyed.
 
     With --limit the newest events are printed, in their order. Plain lines have the fields seq, recorded_at, kind, id,
     session, title and text, parted by tabs.
@@ -56,13 +60,13 @@ def log(
         raise UsageError("--follow goes on for ever: it excludes --newest-first and --up-to")
     out = Output(as_json=as_json)
     with open_existing(archive) as opened:
-        memory = memory_of(opened, get_scope(tenant, subject, unscoped))
+        place = get_place(opened, tenant, subject, unscoped, ledger)
         wanted = Wanted(kind, session, after, up_to)
         printer = EventPrinter(out)
         if follow:
-            Follower(out, memory, wanted, printer).run(cut_at(limit, watched=out.watched), interval)
-        elif not _print(out, printer, memory, wanted, cut_at(limit, watched=out.watched), newest_first):
-            say_empty(out, opened, memory, "no event matches")
+            Follower(out, place.ledger, wanted, printer).run(cut_at(limit, watched=out.watched), interval)
+        elif not _print(out, printer, place.ledger, wanted, cut_at(limit, watched=out.watched), newest_first):
+            say_empty(out, opened, place, "no event matches")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,20 +78,20 @@ class Wanted:
     after: int | None
     up_to: int | None
 
-    def within(self, memory: Memory, *, after: int | None, up_to: int | None) -> Listing[Event | ErasedEvent]:
+    def within(self, ledger: Ledger, *, after: int | None, up_to: int | None) -> Listing[Event | ErasedEvent]:
         """Those of them with a seq in that range."""
-        return memory.events(kind=self.kind, session_id=self.session, after_seq=after, up_to_seq=up_to)
+        return ledger.events(kind=self.kind, session_id=self.session, after_seq=after, up_to_seq=up_to)
 
 
 def _print(
-    out: Output, printer: EventPrinter, memory: Memory, wanted: Wanted, limit: int | None, newest_first: bool
+    out: Output, printer: EventPrinter, ledger: Ledger, wanted: Wanted, limit: int | None, newest_first: bool
 ) -> int:
     """Print the events there are; how many were printed."""
-    listing = wanted.within(memory, after=wanted.after, up_to=wanted.up_to)
+    listing = wanted.within(ledger, after=wanted.after, up_to=wanted.up_to)
     if limit is not None and not newest_first:
         num_all = len(listing)
         _say_cut(out, num_all - limit, "earlier")
-        listing = _newest(memory, wanted, listing, limit) if num_all > limit else listing
+        listing = _newest(ledger, wanted, listing, limit) if num_all > limit else listing
         return printer.print(listing)
     events = reversed(listing) if newest_first else iter(listing)
     num_printed = printer.print(islice(events, limit))
@@ -97,11 +101,11 @@ def _print(
 
 
 def _newest(
-    memory: Memory, wanted: Wanted, listing: Listing[Event | ErasedEvent], limit: int
+    ledger: Ledger, wanted: Wanted, listing: Listing[Event | ErasedEvent], limit: int
 ) -> Listing[Event | ErasedEvent]:
     """The newest events of a listing, in their order and without holding them all."""
     seqs = [event.seq for event in islice(reversed(listing), limit) if event.seq is not None]
-    return wanted.within(memory, after=seqs[-1] - 1, up_to=seqs[0])
+    return wanted.within(ledger, after=seqs[-1] - 1, up_to=seqs[0])
 
 
 def _say_cut(out: Output, number: int, which: str) -> None:
@@ -114,7 +118,7 @@ class Follower:
     """Prints what a ledger holds and then what is added to it."""
 
     out: Output
-    memory: Memory
+    ledger: Ledger
     wanted: Wanted
     printer: EventPrinter
     ledger_id: str | None = None
@@ -132,16 +136,16 @@ class Follower:
             return
 
     def _start(self, limit: int | None) -> None:
-        head = self.memory.head()
+        head = self.ledger.head()
         if head is None:
             return
         self.ledger_id, self.next_seq = head.ledger_id, head.size
         now = Wanted(self.wanted.kind, self.wanted.session, self.wanted.after, head.size - 1)
-        _print(self.out, self.printer, self.memory, now, limit, newest_first=False)
+        _print(self.out, self.printer, self.ledger, now, limit, newest_first=False)
 
     def _look(self) -> None:
         """Print what was added since."""
-        head = self.memory.head()
+        head = self.ledger.head()
         if head is None:
             return
         if head.ledger_id != self.ledger_id:
@@ -154,7 +158,7 @@ class Follower:
     def _print_added(self, size: int) -> None:
         after = max(self.next_seq - 1, -1 if self.wanted.after is None else self.wanted.after)
         try:
-            self.printer.print(self.wanted.within(self.memory, after=after, up_to=size - 1))
+            self.printer.print(self.wanted.within(self.ledger, after=after, up_to=size - 1))
         except ConflictError:
             return  # erased in this very moment: the next look finds the new ledger
         self.next_seq = size

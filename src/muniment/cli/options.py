@@ -37,6 +37,10 @@ SubjectOption = Annotated[
         "--subject", "-s", metavar="NAME", help=f"Whose memory: a user, a workspace.  [default: {DEFAULT_NAME}]"
     ),
 ]
+LedgerOption = Annotated[
+    str | None,
+    typer.Option("--ledger", metavar="ID", help="A ledger by its id, also one whose scope was erased."),
+]
 UnscopedOption = Annotated[bool, typer.Option("--unscoped", help="The tenant's shelf that belongs to no subject.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="JSON lines instead of text.")]
 LimitOption = Annotated[

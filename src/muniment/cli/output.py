@@ -39,10 +39,11 @@ _UTF_8: Final = frozenset({"utf-8", "utf8", "utf-8-sig"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """A column of a table; the one without a width takes what is left and ends in an ellipsis where it is cut."""
+    """A column of a table; a flexible one takes what is left and ends in an ellipsis where it is cut."""
 
     name: str
     width: int | None = None
+    flexible: bool = False
     right: bool = False
     style: str = ""
 
@@ -76,15 +77,21 @@ class Output:
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(box=None, show_header=header, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
+        table = Table(
+            box=None,
+            show_header=header,
+            header_style="dim",
+            pad_edge=False,
+            padding=(0, 2, 0, 0),
+            expand=any(column.flexible for column in columns),
+        )
         for column in columns:
             table.add_column(
                 column.name,
                 justify="right" if column.right else "left",
                 style=column.style or None,
-                min_width=column.width,
-                max_width=column.width,
-                ratio=None if column.width else 1,
+                width=column.width,
+                ratio=1 if column.flexible else None,
                 no_wrap=True,
                 overflow="ellipsis",
             )

@@ -8,31 +8,31 @@ from typing import Annotated, Final
 import typer
 from pydantic import JsonValue
 
-from muniment.archive import Memory
 from muniment.cli.events import record_of, what_of
-from muniment.cli.opening import memory_of, open_existing, say_empty
+from muniment.cli.opening import Place, get_place, open_existing, say_empty
 from muniment.cli.options import (
     ArchiveOption,
     JsonOption,
+    LedgerOption,
     LimitOption,
     SubjectOption,
     TenantOption,
     UnscopedOption,
     cut_at,
-    get_scope,
 )
 from muniment.cli.output import Column, Output
-from muniment.cli.text import count_of, exact_time, name_of
+from muniment.cli.text import count_of, exact_time
 from muniment.cli.times import parse_time
 from muniment.errors import UsageError
 from muniment.model.event import Content, Deletion, ErasedEvent, event_to_dict
+from muniment.model.scope import Scope
 from muniment.model.state import MemoryState
 
 COLUMNS: Final = (
     Column(name="seq", width=6, right=True, style="cyan"),
     Column(name="kind", width=8),
     Column(name="read", width=5, right=True),
-    Column(name="visible item"),
+    Column(name="visible item", flexible=True),
 )
 
 
@@ -41,6 +41,7 @@ def replay(
     tenant: TenantOption = None,
     subject: SubjectOption = None,
     unscoped: UnscopedOption = False,
+    ledger: LedgerOption = None,
     seq: Annotated[int | None, typer.Option("--seq", metavar="SEQ", help="The state after that event.")] = None,
     at: Annotated[
         str | None, typer.Option("--at", metavar="TIME", help="The state of all that was recorded by then.")
@@ -48,30 +49,31 @@ def replay(
     limit: LimitOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Rebuild the state of a memory at a point, by default now: how much it held, and what of it was visible.
+    """Rebuild the state of a memory at any point of its past.
 
-    TIME is ISO 8601 with an offset, or a date, which means its first moment in UTC. Plain lines begin with `point`,
-    `count` or `item`; an item has the fields of `muniment log`. With --json one object is printed.
+    It says how much it held, and what of it was visible; by default now. TIME is ISO 8601 with an offset, or a
+    date, which means its first moment in UTC. Plain lines begin with `point`, `count` or `item`; an item has the
+    fields of `muniment log`. With --json one object is printed.
     """
     if seq is not None and at is not None:
         raise UsageError("give --seq or --at, not both")
     moment = parse_time("--at", at)
     out = Output(as_json=as_json)
     with open_existing(archive) as opened:
-        memory = memory_of(opened, get_scope(tenant, subject, unscoped))
-        state = memory.replay(up_to_seq=seq, at=moment)
+        place = get_place(opened, tenant, subject, unscoped, ledger)
+        state = place.ledger.replay(up_to_seq=seq, at=moment)
         if as_json:
-            out.json(_to_json(memory, state))
+            out.json(_to_json(place.scope, state))
         elif out.watched:
-            _print_watched(out, memory, state, cut_at(limit, watched=True))
+            _print_watched(out, place, state, cut_at(limit, watched=True))
         else:
-            _print_plain(out, memory, state, cut_at(limit, watched=False))
+            _print_plain(out, place.scope, state, cut_at(limit, watched=False))
         if state.last_seq is None:
-            say_empty(out, opened, memory, "nothing was recorded by then")
+            say_empty(out, opened, place, "nothing was recorded by then")
 
 
-def _print_watched(out: Output, memory: Memory, state: MemoryState, limit: int | None) -> None:
-    out.line((name_of(memory.scope), "bold"), f" {_point(state)}")
+def _print_watched(out: Output, place: Place, state: MemoryState, limit: int | None) -> None:
+    out.line((place.name, "bold"), f" {_point(state)}")
     out.line((f"  {_counts(state)}", "dim"))
     visible = state.visible
     if visible:
@@ -80,8 +82,8 @@ def _print_watched(out: Output, memory: Memory, state: MemoryState, limit: int |
     _say_cut(out, len(visible), limit)
 
 
-def _print_plain(out: Output, memory: Memory, state: MemoryState, limit: int | None) -> None:
-    out.record("point", state.last_seq, memory.scope.tenant, memory.scope.subject)
+def _print_plain(out: Output, scope: Scope | None, state: MemoryState, limit: int | None) -> None:
+    out.record("point", state.last_seq, scope and scope.tenant, scope and scope.subject)
     for name, number in _numbers(state).items():
         out.record("count", name, number)
     visible = state.visible
@@ -126,10 +128,10 @@ def _row(state: MemoryState, item: Content) -> tuple[str, ...]:
     return str(item.seq), item.kind, str(stats.num_recalled) if stats else "", what_of(item)
 
 
-def _to_json(memory: Memory, state: MemoryState) -> JsonValue:
+def _to_json(scope: Scope | None, state: MemoryState) -> JsonValue:
     return {
-        "tenant": memory.scope.tenant,
-        "subject": memory.scope.subject,
+        "tenant": scope and scope.tenant,
+        "subject": scope and scope.subject,
         "last_seq": state.last_seq,
         "counts": dict(_numbers(state)),
         "visible": [event_to_dict(item) for item in state.visible],

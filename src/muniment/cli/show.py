@@ -13,22 +13,21 @@ import typer
 from muniment.archive import Archive
 from muniment.cli.events import what_of
 from muniment.cli.finding import find_everywhere, find_item, get_event, parse_reference
-from muniment.cli.opening import memory_of, open_existing
+from muniment.cli.opening import Place, get_place, open_existing
 from muniment.cli.options import (
     ArchiveOption,
     JsonOption,
+    LedgerOption,
     SubjectOption,
     TenantOption,
     UnscopedOption,
     find_scope,
-    get_scope,
 )
 from muniment.cli.output import Output
-from muniment.cli.text import block, cell_of, count_of, exact_time, name_of
+from muniment.cli.text import block, cell_of, count_of, exact_time
 from muniment.errors import NotFoundError
 from muniment.model.event import ErasedEvent, Erasure, Event, Message, Note, Recall, event_to_dict
 from muniment.model.item import Item
-from muniment.model.scope import Scope
 
 _LONG_FIELDS: Final = ("content", "text")
 _NAMED_FIELDS: Final = ("targets", "recalled")
@@ -44,39 +43,41 @@ def show(
     tenant: TenantOption = None,
     subject: SubjectOption = None,
     unscoped: UnscopedOption = False,
+    ledger: LedgerOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print one event. An id is looked for in every scope if none is given; a seq in the scope `default`.
+    """Print one event, what became of it, and what it names.
 
-    Of an erased event its envelope is printed, which is all that is left. What a read or a deletion names is listed.
+    An id is looked for in every scope if none is given, a seq in the scope `default`. Of an erased event its
+    envelope is printed, which is all that is left.
     """
     out = Output(as_json=as_json)
     with open_existing(archive) as opened:
-        for number, (scope, found) in enumerate(_find(opened, event, tenant, subject, unscoped)):
+        named = ledger is not None or find_scope(tenant, subject, unscoped) is not None
+        if named or isinstance(parse_reference(event), int):
+            place = get_place(opened, tenant, subject, unscoped, ledger)
+            findings = [_Finding(opened, place, get_event(place, event))]
+        else:
+            findings = _find_everywhere(opened, event)
+        for number, finding in enumerate(findings):
             if number and not as_json:
                 out.line()
-            _print(out, _Finding(opened, scope, found))
+            _print(out, finding)
 
 
 @dataclass(frozen=True, slots=True)
 class _Finding:
     archive: Archive
-    scope: Scope
+    place: Place
     event: Event | ErasedEvent
 
 
-def _find(
-    archive: Archive, reference: str, tenant: str | None, subject: str | None, unscoped: bool
-) -> list[tuple[Scope, Event | ErasedEvent]]:
-    """The events meant, at least one.
+def _find_everywhere(archive: Archive, reference: str) -> list[_Finding]:
+    """The events with that id in any scope, at least one.
 
     Raises: NotFoundError
     """
-    _, event_id = parse_reference(reference)
-    if event_id is None or find_scope(tenant, subject, unscoped) is not None:
-        scope = get_scope(tenant, subject, unscoped)
-        return [(scope, get_event(memory_of(archive, scope), reference))]
-    found = list(find_everywhere(archive, event_id))
+    found = [_Finding(archive, place, event) for place, event in find_everywhere(archive, UUID(reference))]
     if not found:
         raise NotFoundError(f"there is no event {reference} in any scope of {archive.location}")
     return found
@@ -93,8 +94,9 @@ def _print(out: Output, finding: _Finding) -> None:
 
 def _print_plain(out: Output, finding: _Finding) -> None:
     """One field a line, its name first; then one line for each event that this one names."""
-    out.record("tenant", finding.scope.tenant)
-    out.record("subject", finding.scope.subject)
+    scope = finding.place.scope
+    out.record("tenant", scope and scope.tenant)
+    out.record("subject", scope and scope.subject)
     for name, text in _fields(finding):
         out.record(name, text)
     for named in _named(finding):
@@ -103,7 +105,7 @@ def _print_plain(out: Output, finding: _Finding) -> None:
 
 def _print_watched(out: Output, finding: _Finding) -> None:
     event = finding.event
-    out.line((f"{event.kind} {event.seq}", "bold"), f" in {name_of(finding.scope)}")
+    out.line((f"{event.kind} {event.seq}", "bold"), f" in {finding.place.name}")
     texts: list[str] = []
     for name, text in _fields(finding):
         if name in _LONG_FIELDS:
@@ -133,7 +135,7 @@ def _fields(finding: _Finding) -> Iterator[tuple[str, str]]:
         if value is not None and value != [] and value != {}:
             yield name, cell_of(value)
     if not isinstance(finding.event, ErasedEvent) and finding.event.seq is not None:
-        item = find_item(finding.archive, finding.scope, finding.event.seq)
+        item = find_item(finding.archive, finding.place.ledger, finding.event.seq)
         if item is not None:
             yield from _state(item)
 
@@ -166,9 +168,8 @@ def _named_ids(event: Event | ErasedEvent) -> Sequence[UUID]:
 
 def _named(finding: _Finding) -> Iterator[tuple[int | None, str, UUID, str]]:
     """seq, kind, id and text of each of them; seq None and no kind where this ledger does not hold it."""
-    memory = memory_of(finding.archive, finding.scope)
     for event_id in _named_ids(finding.event):
-        named = memory.get(event_id)
+        named = finding.place.ledger.get(event_id)
         if named is None:
             yield None, "", event_id, "is not in this ledger"
         else:

@@ -9,7 +9,10 @@ from muniment.cli.text import size_of
 
 
 def stats(archive: ArchiveOption = None, as_json: JsonOption = False) -> None:
-    """Count what the archive holds, over all tenants: contents are the events that were not erased."""
+    """Count what the archive holds.
+
+    All tenants are counted. Contents are the events that were not erased.
+    """
     out = Output(as_json=as_json)
     with open_existing(archive) as opened:
         counts = opened.stats()._asdict()

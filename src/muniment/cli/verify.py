@@ -27,10 +27,11 @@ def verify(
     deep: Annotated[bool, typer.Option("--deep", help="Also let the storage check its own files.")] = False,
     as_json: JsonOption = False,
 ) -> int:
-    """Recompute every digest and the hash tree of each ledger; the exit code is 1 if one is not what was written.
+    """Check that what is stored is what was written.
 
-    Without --tenant, --subject and --unscoped the whole archive is verified, with --tenant alone that tenant. Plain
-    lines have the fields ok or bad, tenant, subject, events, root of the tree, first bad seq and problem.
+    Every digest and the hash tree of each ledger are recomputed; the exit code is 1 if one is not right. Without
+    --tenant, --subject and --unscoped the whole archive is verified, with --tenant alone that tenant. Plain lines
+    have the fields ok or bad, tenant, subject, events, root of the tree, first bad seq and problem.
     """
     out = Output(as_json=as_json)
     with open_existing(archive) as opened, out.progress() as progress:
@@ -69,7 +70,8 @@ def _verify_all(archive: Archive, tenant: str | None, progress: Callable[[int, i
     wanted = {ledger_id for ledger_id, _ in report.ledgers}
     tenants = archive.tenants() if tenant is None else iter([archive.tenant(tenant)])
     infos = (info for each in tenants for info in each.scopes())
-    return _Outcome(report, {info.ledger_id: info.scope for info in infos if info.ledger_id in wanted}, deep)
+    scopes = {info.ledger_id: info.scope for info in infos if info.ledger_id in wanted and info.scope is not None}
+    return _Outcome(report, scopes, deep)
 
 
 def _told(progress: Progress) -> Callable[[int, int], None]:

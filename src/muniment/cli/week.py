@@ -87,7 +87,7 @@ class Week:
         self.clock.begin(day)
         self.session = name.lower()
         self.out.line()
-        self.out.line((f"{name:<10}", "bold"), (lesson, "italic"))
+        self.out.line((f"{name:<11}", "bold"), (lesson, "italic"))
 
     def _say(self, speaker: str, text: str, read: Recall | None = None) -> None:
         message = Message(

@@ -32,6 +32,7 @@ from muniment.core.merkle import extend_edge, pack_edge, unpack_edge
 from muniment.core.text import TermHasher, Tokenizer, analyse
 from muniment.errors import DuplicateEventError, UsageError
 from muniment.model.event import Deletion, Document, Erasure, Event, Message, Note, Recall, build_trusted, with_place
+from muniment.model.item import text_of
 from muniment.model.rows import (
     AddItems,
     Change,
@@ -137,6 +138,11 @@ def searched_text(event: Event) -> str | None:
             return event.content if event.summary is None else f"{event.content}\n{event.summary}"
         case _:
             return None
+
+
+def embedded_text(event: Event) -> str | None:
+    """The text whose vector an event is found by: what was said, brought or learned, without speaker or summary."""
+    return text_of(event) if isinstance(event, Message | Document | Note) else None
 
 
 # --- Placing ----------------------------------------------------------------------------------------------------------

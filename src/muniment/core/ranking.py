@@ -40,8 +40,9 @@ SPEAKER_BONUS: Final = 0.3
 """What turns of the one speaker meant get, where the best score of a leg is 1. LoCoMo, keywords: 0.72 without, 0.76
 with anything from 0.25 to 0.4; BEAM: 0.50 without, 0.54 with."""
 
-SPEAKER_TURNS_MIN: Final = 3
-"""Turns of a speaker from which on a word that is in all of them counts as the name: by chance few words are."""
+SPEAKER_TURNS_MIN: Final = 10
+"""Turns of a speaker from which on a word that is in all of them counts as the name. A word in half of somebody's turns
+is in ten in a row once in a thousand times; and one that is in all of them tells no turn from another anyway."""
 
 LEG_FACTOR: Final = 3
 """Reciprocal fusion takes this many times the limit from each leg. Source: contract law S9."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ from muniment.core.text import TERM_HASH_BYTES, terms_of
 from muniment.core.turns import Turns, order_turns
 from muniment.core.vectors import inverse_norms
 from muniment.errors import EmbeddingDimensionError, UsageError
+from muniment.model.rows import IndexRow
 
 ALIVE: Final = -1
 """`died_seq` of a row that nothing has hidden."""
@@ -32,23 +33,8 @@ _VIEWS_MAX: Final = 4
 """Views remembered: the present of each contract's kinds, and a past or two that an auditor looks at."""
 
 
-class Row(NamedTuple):
-    """An item, as the index reads it."""
-
-    seq: int
-    kind: int
-    tier: int
-    timestamp_us: int
-    session: int
-    """A 64-bit hash of the session, 0 for none. The rows of a session are its turns."""
-    speaker: int
-    """A 64-bit hash of the speaker, 0 for none. All turns of a speaker hold the terms of the name."""
-    died_seq: int
-    """The seq of the event that hid the item, or `ALIVE`."""
-    terms: bytes
-    """One little-endian 64-bit hash per token (`muniment.core.text`)."""
-    codes: bytes | None = None
-    """The vector, a signed byte per dimension (`muniment.core.vectors`). Its scale does not matter to a cosine."""
+Row: TypeAlias = IndexRow
+"""An item, as the index reads it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,8 @@ QUERY_CHARS_MAX: Final = 10_000
 QUERY_TERMS_MAX: Final = 64
 """Distinct terms of a query that are kept, rarest first."""
 SEARCH_LIMIT_MAX: Final = 1_000
+WHERE_CONDITIONS_MAX: Final = 1_000
+WHERE_DEPTH_MAX: Final = 16
 PAGE_MAX: Final = 1_000
 """Events, scopes or items of one page."""
 

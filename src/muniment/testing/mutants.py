@@ -4,6 +4,9 @@
 no test finds means that the suite would let an adapter with that fault pass.
 """
 
+# `_passes_calls_on` writes the methods that pyright takes for missing.
+# pyright: reportAbstractUsage=false
+
 from __future__ import annotations
 
 import re
@@ -32,27 +35,28 @@ from muniment.model.rows import (
     EventFilter,
     Head,
     HideItems,
+    IndexRow,
     ItemFilter,
     ItemRow,
     KeepRequest,
+    KeepVectors,
+    ModelRow,
     MoveRoots,
     NewEvent,
     NewLedger,
-    PendingClean,
     ScopeRow,
     SetUses,
     StorageStats,
     StoredEvent,
     StoredRequest,
     SupersedeItem,
-    Use,
+    VectorRow,
 )
 from muniment.model.scope import Scope
 from muniment.ports.clock import system_entropy
 from muniment.ports.storage import Snapshot, Storage, Transaction
 from muniment.testing.picture import ALL
 from muniment.testing.rows import INT64_MAX
-
 
 V = TypeVar("V", bound=type[Any])
 
@@ -804,6 +808,25 @@ class KeepsErasedUses(StorageOver):
                 self.inner.apply([change, SetUses(uses)])
 
 
+class KeepsErasedVectors(StorageOver):
+    """Destroys contents and leaves their vectors."""
+
+    breaks = "law_13"
+
+    class View(ViewOver):
+        def apply(self, changes: Sequence[Change]) -> None:
+            for change in changes:
+                seqs = [seq for seq, _ in change.events] if isinstance(change, EraseEvents) else []
+                codes = _codes_of(self.inner, seqs)
+                self.inner.apply([change, KeepVectors([VectorRow(seq, 1, code) for seq, code in codes.items()])])
+
+
+def _codes_of(view: Snapshot, seqs: Sequence[int]) -> dict[int, bytes]:
+    """The vectors of these items under the first model."""
+    rows = view.read_index_rows(0, model_no=1, limit=ALL) if seqs else []
+    return {row.seq: row.codes for row in rows if row.seq in seqs and row.codes is not None}
+
+
 class KeepsFingerprints(StorageOver):
     """Leaves what was made from an erased content in a kept request."""
 
@@ -1142,6 +1165,49 @@ class FindsTheNewestFirst(StorageOver):
             return self.inner.find_live_by_text(text_hash)[::-1]
 
 
+class FindsOneSeq(StorageOver):
+    """Finds the first of several seqs."""
+
+    breaks = "read_events_by_their_seqs"
+
+    class View(ViewOver):
+        def find_by_seqs(self, seqs: Sequence[int]) -> Mapping[int, StoredEvent]:
+            return self.inner.find_by_seqs(seqs[:1])
+
+
+class MixesModels(StorageOver):
+    """Gives the vector of an item whatever model made it."""
+
+    breaks = "read_index_rows"
+
+    class View(ViewOver):
+        def read_index_rows(self, first: int, *, model_no: int | None, limit: int) -> list[IndexRow]:
+            found = [self.inner.read_index_rows(first, model_no=number, limit=limit) for number in (model_no, 1, 2)]
+            return [next((row for row in rows if row.codes), rows[0]) for rows in zip(*found, strict=True)]
+
+
+class EmbedsTheRest(StorageOver):
+    """Finds no item without a vector where others have one."""
+
+    breaks = "read_index_rows"
+
+    class View(ViewOver):
+        def read_unembedded(self, first: int, *, model_no: int, limit: int) -> list[int]:
+            return []
+
+
+class DiesOfTheLast(StorageOver):
+    """Takes the last event that hid an item for the one that did."""
+
+    breaks = "read_deaths"
+
+    class View(ViewOver):
+        def read_deaths(self, first: int) -> list[tuple[int, int]]:
+            items = self.inner.read_items(ItemFilter(hidden=True, last=first - 1), limit=ALL)
+            deaths = [(row.seq, max(row.deleted_seq or -1, row.superseded_seq or -1)) for row in items]
+            return sorted([death for death in deaths if death[1] >= first], key=lambda death: (death[1], death[0]))
+
+
 class CountsTheNeighbours(StorageOver):
     """Counts what lies behind a ledger on the disk as rows that the head does not know."""
 
@@ -1287,6 +1353,31 @@ class CountsEachBatchOnce(StorageOver):
             )
 
 
+class LosesVectors(StorageOver):
+    """Keeps the first vector of an item."""
+
+    breaks = "apply_keep_vectors"
+
+    class View(ViewOver):
+        def apply(self, changes: Sequence[Change]) -> None:
+            self.inner.apply([self._without_known(item) if isinstance(item, KeepVectors) else item for item in changes])
+
+        def _without_known(self, change: KeepVectors) -> KeepVectors:
+            return KeepVectors([row for row in change.rows if _codes_of(self.inner, [row.seq]).get(row.seq) is None])
+
+
+class DropsVectors(StorageOver):
+    """Takes vectors for projections, and drops them with the others."""
+
+    breaks = "apply_drop_leaves"
+
+    class View(ViewOver):
+        def apply(self, changes: Sequence[Change]) -> None:
+            blank = KeepVectors([VectorRow(seq, 1, b"") for seq in range(self.head.next_seq)])
+            dropped = any(isinstance(change, DropProjections) for change in changes)
+            self.inner.apply([*changes, blank] if dropped else changes)
+
+
 class AddsWhereItShouldSet(StorageOver):
     """Adds to the counts that are to be set."""
 
@@ -1403,6 +1494,25 @@ class ForgetsTenants(StorageOver):
     def find_tenants(self, *, after: str | None = None, limit: int) -> list[str]:
         found = self.inner.find_tenants(after=after, limit=limit)
         return [tenant for tenant in found if self.inner.read_scopes(tenant=tenant, limit=1)]
+
+
+class KeepsModelsTwice(StorageOver):
+    """Gives a model a new number each time."""
+
+    breaks = "archive_keeps_each_model"
+
+    def keep_model(self, name: str, dimension: int, probe: bytes) -> ModelRow:
+        return self.inner.keep_model(name, dimension, system_entropy(8))._replace(probe=probe)
+
+
+class KeepsTheFirstSetting(StorageOver):
+    """Does not change a setting that is there."""
+
+    breaks = "archive_keeps_settings"
+
+    def keep_setting(self, name: str, value: str) -> None:
+        if name not in self.inner.find_settings():
+            self.inner.keep_setting(name, value)
 
 
 class DropsInUse(StorageOver):

@@ -44,6 +44,8 @@ def picture_of_archive(storage: Storage) -> Picture:
             name: storage.read_scopes(tenant=name, erased=True, limit=ALL) for name in (*tenants, "no such")
         },
         "pending": storage.find_pending(),
+        "models": storage.find_models(),
+        "settings": dict(storage.find_settings()),
         "stats": storage.stats()._replace(size_bytes=0),
         "check": storage.check(),
     }
@@ -79,6 +81,7 @@ def _events(snapshot: Snapshot, session_hashes: Iterable[int]) -> Picture:
         "no events": snapshot.read_events(EventFilter(), limit=0),
         "counts of events": [snapshot.count_events(where) for where in filters],
         "beyond the head": snapshot.count_beyond_head(),
+        "events by seq": dict(snapshot.find_by_seqs([-1, *range(len(events) + 1), 2**32])),
         "events by id": dict(snapshot.find_events([event.event_id for event in events])),
         "seqs at": {instant: snapshot.find_seq_at(instant) for instant in instants},
     }
@@ -106,6 +109,15 @@ def _items(snapshot: Snapshot) -> Picture:
         "first items": [snapshot.read_items(where, limit=2) for where in filters],
         "last items": [snapshot.read_items(where, limit=2, newest_first=True) for where in filters],
         "counts of items": [snapshot.count_items(where) for where in filters],
+        "index rows": [
+            snapshot.read_index_rows(first, model_no=model_no, limit=limit)
+            for first, model_no, limit in product([0, 1, last], [None, 1, 2], [1, ALL])
+        ],
+        "deaths": [snapshot.read_deaths(first) for first in range(last + 3)],
+        "unembedded": [
+            snapshot.read_unembedded(first, model_no=model_no, limit=limit)
+            for first, model_no, limit in product([0, 1, last], [1, 2], [1, ALL])
+        ],
         "items by seq": dict(snapshot.find_items(range(last + 2))),
         "items by key": {key: snapshot.find_by_key(key) for key in _hashes(row.key_hash for row in rows)},
         "live items by key": {key: snapshot.find_live_by_key(key) for key in _hashes(row.key_hash for row in rows)},

@@ -17,12 +17,14 @@ from muniment.model.rows import (
     EventFilter,
     HideItems,
     KeepRequest,
+    KeepVectors,
     NewEvent,
     NewLedger,
     StoredEvent,
     StoredRequest,
     SupersedeItem,
     Use,
+    VectorRow,
 )
 from muniment.model.scope import Scope
 from muniment.ports.clock import system_entropy
@@ -109,12 +111,14 @@ def write_rows(storage: Storage, scope: Scope, rows: Sequence[NewEvent]) -> None
 
 
 def fill(storage: Storage, scope: Scope) -> None:
-    """A ledger with something of everything: sessions, a hidden and a superseded item, uses and a request."""
+    """A ledger with something of everything: sessions, a hidden and a superseded item, uses, vectors and a request."""
+    model = storage.keep_model("model", 2, b"pp")
     message, note = say("the pump failed", session="s1"), Note(content="a plan", key="plan", session_id="s2")
     document, newer = Document(name="a.txt", text="text"), Note(content="a plan", key="plan", tier="core")
     items = [build_item_of(event, seq) for seq, event in enumerate([message, note, document, newer])]
     write(storage, scope, message, note, changes=[AddItems(items[:2]), KeepRequest(REQUEST)], recorded_us=10)
     write(storage, scope, document, newer, changes=[AddItems(items[2:]), SupersedeItem(1, 3)], recorded_us=20)
+    write(storage, scope, changes=[KeepVectors([VectorRow(seq, model.model_no, b"v%d" % seq) for seq in (0, 1, 3)])])
     recall, deletion = Recall(query="pump", recalled=(message.id,)), Deletion(targets=(message.id,), reason="asked")
     write(storage, scope, recall, changes=[CountUses([Use(0, 1, 25)])], recorded_us=25)
     write(storage, scope, deletion, changes=[HideItems([0], 5)], recorded_us=30)
@@ -128,6 +132,7 @@ def changes_of_every_kind(first: int) -> list[Change]:
         SupersedeItem(3, first + 1),
         CountUses([Use(0, 4, 99), Use(first, 1, 99)]),
         KeepRequest(REQUEST._replace(request_hash=b"q" * 32)),
+        KeepVectors([VectorRow(0, 1, b"w0"), VectorRow(first, 1, b"wn")]),
     ]
 
 

@@ -43,8 +43,10 @@ from muniment.model.rows import (
     EraseLedger,
     EventFilter,
     HideItems,
+    IndexRow,
     ItemFilter,
     KeepRequest,
+    KeepVectors,
     MoveRoots,
     NewEvent,
     PendingClean,
@@ -52,6 +54,7 @@ from muniment.model.rows import (
     StoredRequest,
     SupersedeItem,
     Use,
+    VectorRow,
 )
 from muniment.model.scope import Scope
 from muniment.ports.storage import Storage
@@ -490,6 +493,12 @@ class StorageContract:
         with storage.snapshot(scopes[1]) as snapshot:
             snapshot = opened(snapshot)
             assert snapshot.find_items(SEQS_OUT_OF_RANGE) == snapshot.find_uses(SEQS_OUT_OF_RANGE) == {}
+            assert snapshot.find_by_seqs(SEQS_OUT_OF_RANGE) == {}
+            for first in (6, *SEQS_OUT_OF_RANGE[1:]):
+                assert snapshot.read_index_rows(first, model_no=1, limit=ALL) == []
+                assert snapshot.read_unembedded(first, model_no=2, limit=ALL) == []
+                assert snapshot.read_deaths(first) == []
+            assert [row.seq for row in snapshot.read_index_rows(-5, model_no=1, limit=ALL)] == [0, 1, 2, 3]
             assert seqs_of(snapshot.read_events(EventFilter(first=-5, last=2**40), limit=ALL)) == list(range(6))
             assert snapshot.count_events(EventFilter(first=-5, last=2**40)) == 6
             assert snapshot.count_items(ItemFilter(first=-5, last=2**40, at_seq=2**40, hidden=True)) == 4
@@ -620,6 +629,10 @@ class StorageContract:
             lambda: storage.drop_tenant("no such"),
             lambda: storage.find_pending(),
             lambda: storage.clean(wait_s=0),
+            lambda: storage.find_models(),
+            lambda: storage.keep_model("model", 2, b"pp"),
+            lambda: storage.find_settings(),
+            lambda: storage.keep_setting("name", "value"),
             lambda: storage.stats(),
             lambda: storage.check(),
         ]
@@ -701,6 +714,15 @@ class StorageContract:
             assert snapshot.find_uses([0]) == {0: Use(0, 1, 25)}
             assert [row.seq for row in snapshot.read_items(EVERY_ITEM, limit=ALL)] == [0, 2, 3]
             assert [row.seq for row in snapshot.read_events(EVERYTHING, limit=ALL) if row.body is None] == [1]
+
+    def test_law_13_an_erased_vector_is_gone(self, storage: Storage) -> None:
+        """Also for an item that is built anew at its seq."""
+        fill(storage, SCOPE)
+        write(storage, SCOPE, changes=[erasing(read_all(storage, SCOPE), 0, 3)])
+        write(storage, SCOPE, changes=[AddItems([build_item(0), build_item(3)])])
+        with storage.snapshot(SCOPE) as snapshot:
+            rows = opened(snapshot).read_index_rows(0, model_no=1, limit=ALL)
+            assert {row.seq: row.codes for row in rows} == {0: None, 1: b"v1", 2: None, 3: None}
 
     def test_law_13_erasing_again_destroys_no_more(self, storage: Storage) -> None:
         fill(storage, SCOPE)
@@ -919,6 +941,13 @@ class StorageContract:
             }
             assert snapshot.find_events([]) == {}
 
+    def test_read_events_by_their_seqs(self, storage: Storage) -> None:
+        rows = [stored(row) for row in write(storage, SCOPE, say(), say(), say())]
+        with storage.snapshot(SCOPE) as snapshot:
+            snapshot = opened(snapshot)
+            assert dict(snapshot.find_by_seqs([2, 0, 0, 3, 7])) == {0: rows[0], 2: rows[2]}
+            assert snapshot.find_by_seqs([]) == {}
+
     def test_read_nothing_beyond_the_head(self, storage: Storage) -> None:
         scopes = [SCOPE, OTHER, Scope("acme", None)]
         for scope in scopes:
@@ -1096,6 +1125,48 @@ class StorageContract:
             assert snapshot.find_live_by_key(hash_of("key nobody's")) == []
             assert snapshot.find_live_by_text(hash_of("text nobody's")) == []
 
+    # --- Reading for the scope index
+
+    def test_read_index_rows(self, storage: Storage) -> None:
+        one, other = (storage.keep_model("model", 2, probe).model_no for probe in (b"p1", b"p2"))
+        rows = [
+            build_item(0, "message", session="s1", speaker="anna", timestamp_us=-7, terms=b"t" * 16),
+            build_item(2, tier=3, timestamp_us=8),
+            build_item(3, "document"),
+        ]
+        write(storage, SCOPE, *[say() for _ in range(5)], changes=[AddItems(rows), HideItems([0], 4)])
+        write(storage, SCOPE, changes=[KeepVectors([VectorRow(0, one, b"\x80\x7f"), VectorRow(3, other, b"zz")])])
+        session, speaker = rows[0].session_hash or 0, rows[0].speaker_hash or 0
+        plain = [
+            IndexRow(0, 1, 0, -7, session, speaker, 4, b"t" * 16),
+            IndexRow(2, 3, 3, 8, 0, 0, -1, b""),
+            IndexRow(3, 2, 0, 0, 0, 0, -1, b""),
+        ]
+        with storage.snapshot(SCOPE) as snapshot:
+            snapshot = opened(snapshot)
+            assert snapshot.read_index_rows(0, model_no=None, limit=ALL) == plain
+            assert snapshot.read_index_rows(0, model_no=one, limit=ALL) == [
+                plain[0]._replace(codes=b"\x80\x7f"),
+                *plain[1:],
+            ]
+            assert snapshot.read_index_rows(1, model_no=other, limit=ALL) == [plain[1], plain[2]._replace(codes=b"zz")]
+            assert snapshot.read_index_rows(1, model_no=one, limit=1) == plain[1:2]
+            assert snapshot.read_index_rows(4, model_no=one, limit=ALL) == []
+            assert snapshot.read_index_rows(0, model_no=one, limit=0) == []
+            assert snapshot.read_unembedded(0, model_no=one, limit=ALL) == [2, 3]
+            assert snapshot.read_unembedded(0, model_no=other, limit=ALL) == [0, 2]
+            assert snapshot.read_unembedded(1, model_no=other, limit=ALL) == [2]
+            assert snapshot.read_unembedded(0, model_no=one, limit=1) == [2]
+
+    def test_read_deaths(self, storage: Storage) -> None:
+        """Item 0 is superseded at 2 and then deleted at 4, item 1 is deleted at 3, item 2 at 5, items 3 and 4 live."""
+        rows = [build_item(seq) for seq in range(5)]
+        changes: list[Change] = [AddItems(rows), SupersedeItem(0, 2), HideItems([1], 3), HideItems([0], 4)]
+        write(storage, SCOPE, *[say() for _ in range(6)], changes=[*changes, HideItems([2], 5)])
+        expected = {0: [], 1: [(0, 2)], 2: [(0, 2), (1, 3)], 3: [(1, 3), (2, 5)], 4: [(2, 5)], 5: [(2, 5)], 6: []}
+        with storage.snapshot(SCOPE) as snapshot:
+            assert {first: opened(snapshot).read_deaths(first) for first in expected} == expected
+
     # --- Changes of projections
 
     def test_apply_hide_keeps_the_first_deletion(self, storage: Storage) -> None:
@@ -1147,6 +1218,27 @@ class StorageContract:
         with storage.snapshot(SCOPE) as snapshot:
             moved = [row._replace(root_seq=1, created_us=70) for row in rows[1:]]
             assert opened(snapshot).read_items(EVERY_ITEM, limit=ALL) == [rows[0], *moved]
+
+    def test_apply_keep_vectors_replaces_the_vector_of_an_item(self, storage: Storage) -> None:
+        one, other = (storage.keep_model("model", 2, probe).model_no for probe in (b"p1", b"p2"))
+        write(storage, SCOPE, say(), say(), changes=[AddItems([build_item(0), build_item(1)])])
+        write(storage, SCOPE, changes=[KeepVectors([VectorRow(0, one, b"aa"), VectorRow(1, one, b"bb")])])
+        write(storage, SCOPE, changes=[KeepVectors([VectorRow(0, other, b"cc"), VectorRow(1, one, b"dd")])])
+        with storage.snapshot(SCOPE) as snapshot:
+            snapshot = opened(snapshot)
+            codes = {
+                model_no: [row.codes for row in snapshot.read_index_rows(0, model_no=model_no, limit=ALL)]
+                for model_no in (one, other)
+            }
+        assert codes == {one: [None, b"dd"], other: [b"cc", None]}
+
+    def test_apply_drop_leaves_the_vectors(self, storage: Storage) -> None:
+        """They are no projection: only the model could make them again."""
+        fill(storage, SCOPE)
+        write(storage, SCOPE, changes=[DropProjections(), AddItems([build_item(seq) for seq in range(4)])])
+        with storage.snapshot(SCOPE) as snapshot:
+            rows = opened(snapshot).read_index_rows(0, model_no=1, limit=ALL)
+            assert [row.codes for row in rows] == [b"v0", b"v1", None, b"v3"]
 
     def test_apply_drop_forgets_items_and_uses_and_raises_the_epoch(self, storage: Storage) -> None:
         fill(storage, SCOPE)
@@ -1252,6 +1344,23 @@ class StorageContract:
         assert [row.seq for row in write(storage, SCOPE, say())] == [0]
         assert storage.find_tenants(limit=ALL) == ["acme", "other"]
         assert [row.tenant for row in storage.read_scopes(erased=True, limit=ALL)] == [""]
+
+    def test_archive_keeps_each_model_once(self, storage: Storage) -> None:
+        assert storage.find_models() == []
+        wanted = [("a", 2, b"p1"), ("a", 2, b"p2"), ("a", 3, b"p1"), ("b", 2, b"p1")]
+        models = [storage.keep_model(*model) for model in wanted]
+        assert [model[1:] for model in models] == wanted
+        assert len({model.model_no for model in models}) == 4
+        assert [storage.keep_model(*model) for model in wanted] == models == storage.find_models()
+        again = run_together(*[lambda: storage.keep_model("c", 2, b"p")] * 4)
+        assert len(set(again)) == 1
+        assert storage.find_models() == [*models, again[0]]
+
+    def test_archive_keeps_settings(self, storage: Storage) -> None:
+        assert storage.find_settings() == {}
+        for name, value in [("read_audit", "on"), ("analyser", ""), ("read_audit", "off")]:
+            storage.keep_setting(name, value)
+        assert storage.find_settings() == {"read_audit": "off", "analyser": ""}
 
     def test_archive_counts_what_it_holds(self, storage: Storage) -> None:
         fill(storage, SCOPE)

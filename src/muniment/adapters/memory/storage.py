@@ -219,12 +219,12 @@ class MemoryStorage:
         return list(self._models)
 
     def keep_model(self, name: str, dimension: int, probe: bytes) -> ModelRow:
-        self._check_open()
-        for model in self._models:
-            if model[1:] == (name, dimension, probe):
-                return model
-        model = ModelRow(len(self._models) + 1, name, dimension, probe)
-        self._models = (*self._models, model)
+        with self._exclusive():
+            for model in self._models:
+                if model[1:] == (name, dimension, probe):
+                    return model
+            model = ModelRow(len(self._models) + 1, name, dimension, probe)
+            self._models = (*self._models, model)
         return model
 
     def find_settings(self) -> Mapping[str, str]:
@@ -232,8 +232,8 @@ class MemoryStorage:
         return dict(self._settings)
 
     def keep_setting(self, name: str, value: str) -> None:
-        self._check_open()
-        self._settings = {**self._settings, name: value}
+        with self._exclusive():
+            self._settings = {**self._settings, name: value}
 
     def stats(self) -> StorageStats:
         self._check_open()
@@ -463,7 +463,7 @@ def _erase_all(ledger: _Ledger, at_us: int) -> None:
     """Destroy what is there; what is appended afterwards, the Erasure itself, keeps its content."""
     for event in list(ledger.events):
         _erase(ledger, event.seq)
-    for rows in (ledger.items, ledger.uses, ledger.requests):
+    for rows in (ledger.items, ledger.uses, ledger.vectors, ledger.requests):
         rows.clear()
     ledger.head = replace(ledger.head, salt=b"", erased_us=at_us)
     _raise_epoch(ledger)

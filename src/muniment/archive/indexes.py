@@ -1,0 +1,136 @@
+"""Scope indexes kept in memory between searches: bounded in bytes, current at every search, gone when a scope is.
+
+One read of the head row tells whether an index is current, also when another process wrote: `next_seq` says what was
+added or hidden since, `epoch` that rows disappeared and the index must be built anew.
+
+Source: `architecture.md` section 4, `engine.md` E23.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Final
+
+from muniment.core.scope_index import ScopeIndex
+from muniment.model.rows import IndexRow
+from muniment.ports.storage import Snapshot, Storage
+
+CACHE_BYTES: Final = 512 * 1024**2
+"""About ten scopes of 100,000 items with vectors, or 3,000 of 100."""
+
+CHECK_EVERY_S: Final = 30.0
+"""How often indexes that nobody searches are compared with their ledgers, so that what another process erased does not
+stay in this one's memory for longer than a minute."""
+
+_LOAD_ROWS: Final = 20_000
+
+
+@dataclass
+class _Entry:
+    index: ScopeIndex
+    next_seq: int
+    epoch: int
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class IndexCache:
+    """The indexes of the scopes searched last. Safe from many threads."""
+
+    def __init__(self, storage: Storage, *, bytes_max: int = CACHE_BYTES) -> None:
+        self._storage = storage
+        self._bytes_max = bytes_max
+        self._lock = threading.Lock()
+        self._entries: OrderedDict[tuple[bytes, int | None], _Entry] = OrderedDict()
+        self._timer: threading.Timer | None = None
+        self._closed = False
+
+    def find(self, view: Snapshot, model_no: int | None) -> tuple[ScopeIndex, int | None]:
+        """The index of the view's ledger, and the seq to search it as of: None where it ends with the view.
+
+        Another thread may have taken the index further than this view goes.
+        """
+        head = view.head
+        key = (head.ledger_id, model_no)
+        with self._lock:
+            entry = self._entries.get(key)
+            if entry is None:
+                entry = self._entries[key] = _Entry(ScopeIndex(), 0, head.epoch)
+            self._entries.move_to_end(key)
+        with entry.lock:
+            if entry.epoch < head.epoch:
+                entry.index, entry.next_seq, entry.epoch = ScopeIndex(), 0, head.epoch
+            if entry.next_seq < head.next_seq:
+                _refresh(entry.index, view, entry.next_seq, model_no)
+                entry.next_seq = head.next_seq
+            index, ahead = entry.index, entry.next_seq > head.next_seq
+        self._shrink(key)
+        self._watch()
+        return index, head.next_seq - 1 if ahead else None
+
+    @property
+    def bytes_used(self) -> int:
+        with self._lock:
+            return sum(entry.index.bytes_used for entry in self._entries.values())
+
+    def forget(self, ledger_id: bytes) -> None:
+        """Drop the indexes of a ledger."""
+        with self._lock:
+            for key in [key for key in self._entries if key[0] == ledger_id]:
+                del self._entries[key]
+
+    def close(self) -> None:
+        """Drop everything and stop looking."""
+        with self._lock:
+            self._closed = True
+            self._entries.clear()
+            if self._timer is not None:
+                self._timer.cancel()
+
+    def _shrink(self, keep: tuple[bytes, int | None]) -> None:
+        """Drop what was searched longest ago until the rest fits; never the index that is in use."""
+        with self._lock:
+            used = sum(entry.index.bytes_used for entry in self._entries.values()) if len(self._entries) > 1 else 0
+            while used > self._bytes_max and len(self._entries) > 1:
+                key = next(iter(self._entries))
+                if key == keep:
+                    self._entries.move_to_end(key)
+                    continue
+                used -= self._entries.pop(key).index.bytes_used
+
+    # --- Idle indexes -------------------------------------------------------------------------------------------------
+
+    def _watch(self) -> None:
+        with self._lock:
+            if self._timer is None and not self._closed and self._entries:
+                self._timer = threading.Timer(CHECK_EVERY_S, self._check)
+                self._timer.daemon = True
+                self._timer.start()
+
+    def _check(self) -> None:
+        """Drop the indexes whose ledgers lost rows since, and come back later."""
+        with self._lock:
+            self._timer = None
+            cached = [(key, entry.epoch) for key, entry in self._entries.items()]
+        for key, epoch in cached:
+            if self._closed:
+                return
+            with self._storage.snapshot(key[0]) as view:
+                stale = view is None or view.head.epoch != epoch
+            if stale:
+                self.forget(key[0])
+        self._watch()
+
+
+def _refresh(index: ScopeIndex, view: Snapshot, first: int, model_no: int | None) -> None:
+    """Take in what the ledger says from the seq `first` on: deaths of older items, and new items as they stand."""
+    for died_seq, dead in groupby(view.read_deaths(first), key=lambda death: death[1]):
+        index.mark_died([seq for seq, _ in dead], died_seq)
+    while True:
+        rows: list[IndexRow] = view.read_index_rows(first, model_no=model_no, limit=_LOAD_ROWS)
+        index.extend(rows)
+        if len(rows) < _LOAD_ROWS:
+            return
+        first = rows[-1].seq + 1
