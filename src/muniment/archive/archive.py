@@ -14,6 +14,7 @@ from muniment.archive.cleaning import CLEAN_WAIT_S, CleanStep, clean_archive
 from muniment.archive.engine import Engine
 from muniment.archive.ledger import Ledger
 from muniment.archive.memory import Memory
+from muniment.archive.rebuilder import drop_other_vectors, embed_missing
 from muniment.archive.sweeper import Sweeper, completed
 from muniment.archive.tenant import Tenant, read_scope_rows
 from muniment.archive.vectors import OnEmbedError
@@ -171,6 +172,47 @@ class Archive:
         """Every ledger, those of erased scopes last."""
         yield from read_scope_rows(self._engine, tenant)
         yield from read_scope_rows(self._engine, tenant, erased=True)
+
+    # --- Mending ------------------------------------------------------------------------------------------------------
+
+    def rebuild(self, *, tenant: str | None = None, progress: Progress | None = None) -> int:
+        """Derive the items and uses of every scope anew from their ledgers; how many events that took.
+
+        Cost: as `Memory.rebuild`, one transaction per scope.
+        """
+        rows = list(read_scope_rows(self._engine, tenant))
+        total = sum(row.next_seq for row in rows)
+        done = 0
+        for row in rows:
+            done += Memory(self._engine, Scope(row.tenant, row.subject)).rebuild()
+            if progress is not None:
+                progress(done, total)
+        return done
+
+    def reindex(self, *, progress: Progress | None = None) -> int:
+        """Give every item a vector of the embedder's model, then search with it; how many were made.
+
+        Until it ends, searches use the model from before. Run it again after it was cut short: it goes on where it was.
+
+        Raises: EmbeddingUnavailableError without an embedder; ProviderError when it fails.
+        Cost:   that of embedding what has no vector yet.
+        """
+        model = self._engine.vectors.begin_reindex()
+        total = self.stats().items if progress is not None else 0
+        seen = 0
+
+        def report(count: int) -> None:
+            nonlocal seen
+            seen += count
+            if progress is not None:
+                progress(seen, total)
+
+        scopes = [Scope(row.tenant, row.subject) for row in read_scope_rows(self._engine, None)]
+        made = sum(embed_missing(self._engine, scope, model, report) for scope in scopes)
+        self._engine.vectors.make_current(model)
+        for scope in scopes:
+            drop_other_vectors(self._engine, scope, model)
+        return made
 
     # --- Destroying ---------------------------------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from muniment.archive.cleaning import CleanStep, finish
 from muniment.archive.engine import Engine
 from muniment.archive.eraser import Destroyed, Eraser, nothing_to_erase
 from muniment.archive.ledger import Ledger
+from muniment.archive.rebuilder import rebuild_projections
 from muniment.archive.search import Searcher, parse_moment, parse_request, plain_request
 from muniment.archive.writer import Writer
 from muniment.core.canonical import from_us
@@ -437,6 +438,18 @@ class Memory(Ledger):
             )
             self._append_one(recall, None, {})
         return block.text
+
+    # --- Mending ------------------------------------------------------------------------------------------------------
+
+    def rebuild(self) -> int:
+        """Derive items and usage anew from the ledger, in one transaction; how many events that took.
+
+        The rows are equal to those that were there, unless somebody meddled.
+
+        Cost: about 40 µs an event, while writers of the archive wait.
+        """
+        with self._engine.storage.transaction(self._scope, self._engine.new_ledger()) as tx:
+            return rebuild_projections(self._engine, tx)
 
     # --- Destroying ---------------------------------------------------------------------------------------------------
 

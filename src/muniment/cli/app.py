@@ -48,5 +48,6 @@ def _start(
         from muniment import __version__
 
         sys.stdout.write(f"muniment {__version__}\n")
-    elif context.invoked_subcommand is None:
+        raise typer.Exit
+    if context.invoked_subcommand is None:
         sys.stdout.write(context.get_help() + "\n")

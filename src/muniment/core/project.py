@@ -245,10 +245,7 @@ class Projector:
             case Message() | Document() | Note():
                 self._add_item(event, terms)
             case Deletion():
-                self._flush()
-                places = map(self._known.seqs_by_id.get, dict.fromkeys(event.targets))
-                self._changes.append(HideItems([seq for seq in places if seq is not None], _seq_of(event)))
-                self._forget_live(event.targets)
+                self.hide(event.targets, _seq_of(event))
             case Recall():
                 self._count(event)
             case Erasure():
@@ -317,10 +314,18 @@ class Projector:
             self._changes.append(AddItems(self._items))
             self._items = []
 
-    def changes(self) -> list[Change]:
-        """What follows from the events so far."""
+    def hide(self, targets: Sequence[UUID], at_seq: int) -> None:
+        """Take in that the event at `at_seq` hid these items."""
         self._flush()
-        return self._changes
+        places = map(self._known.seqs_by_id.get, dict.fromkeys(targets))
+        self._changes.append(HideItems([seq for seq in places if seq is not None], at_seq))
+        self._forget_live(targets)
+
+    def changes(self) -> list[Change]:
+        """What follows from the events taken in since the last call."""
+        self._flush()
+        changes, self._changes = self._changes, []
+        return changes
 
 
 def _seq_of(event: Event) -> int:

@@ -232,9 +232,21 @@ class KeepRequest:
 
 @dataclass(frozen=True, slots=True)
 class KeepVectors:
-    """Store vectors, in place of those that the items have."""
+    """Store vectors, in place of those that the items have under the same model."""
 
     rows: Sequence[VectorRow]
+
+
+@dataclass(frozen=True, slots=True)
+class DropOtherVectors:
+    """Forget the vectors of every model but this one; the epoch rises."""
+
+    model_no: int
+
+
+@dataclass(frozen=True, slots=True)
+class RaiseEpoch:
+    """Rows that stood there have changed: indexes of them are built anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,6 +301,8 @@ Change = (
     | CountUses
     | KeepRequest
     | KeepVectors
+    | DropOtherVectors
+    | RaiseEpoch
     | DropProjections
     | EraseEvents
     | EraseLedger

@@ -63,6 +63,16 @@ def picture_of(
     }
 
 
+def find_differences(one: Picture | None, other: Picture | None) -> dict[str, tuple[object, object]]:
+    """The answers in which two pictures differ, by their names; empty for equal ones."""
+    left, right = one or {}, other or {}
+    return {
+        name: (left.get(name), right.get(name))
+        for name in left.keys() | right.keys()
+        if left.get(name) != right.get(name)
+    }
+
+
 def _events(snapshot: Snapshot, session_hashes: Iterable[int]) -> Picture:
     events = snapshot.read_events(EventFilter(), limit=ALL)
     sessions = (None, *session_hashes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, cast
 
-from muniment.adapters.embed.callable import CallableEmbedder, EmbeddingFunction
+from muniment.adapters.embed.function import CallableEmbedder, EmbeddingFunction
 from muniment.errors import UsageError
 from muniment.ports.embedder import Embedder
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,7 @@ def check_answer(answer: object, name: str, count: int, dimension: int | None) -
     """
     if not isinstance(answer, np.ndarray | Sequence) or isinstance(answer, str | bytes):
         raise ProviderError(f"the embedder {name!r} gave {type(answer).__name__} instead of vectors")
-    lengths = [_length_of(vector, name) for vector in answer]
+    lengths = [_length_of(vector, name) for vector in cast("Sequence[object]", answer)]
     if len(lengths) != count:
         raise ProviderError(f"the embedder {name!r} gave {len(lengths)} vectors for {count} texts")
     if not lengths:
@@ -44,4 +45,4 @@ def check_answer(answer: object, name: str, count: int, dimension: int | None) -
 def _length_of(vector: object, name: str) -> int:
     if not isinstance(vector, np.ndarray | Sequence) or isinstance(vector, str | bytes):
         raise ProviderError(f"the embedder {name!r} gave {type(vector).__name__} instead of a vector")
-    return len(vector)
+    return len(cast("Sequence[object]", vector))

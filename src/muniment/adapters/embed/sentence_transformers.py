@@ -1,16 +1,17 @@
-"""A model of the sentence-transformers package, where that is installed. It brings PyTorch, so it is no extra of ours."""
+"""A model of the package sentence-transformers, where that is installed. It brings PyTorch, so it is no extra here."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from os import PathLike
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from muniment.adapters.embed.answer import check_answer
-from muniment.errors import ProviderError, UnsupportedError
+from muniment.adapters.embed.optional import import_optional
+from muniment.errors import ProviderError, UsageError
 
 
 class SentenceTransformerEmbedder:
@@ -19,16 +20,17 @@ class SentenceTransformerEmbedder:
     `model` is a loaded model, or what loads one: a folder, or a name; a name may download the model, which is then the
     caller's wish. `name` is what vectors are kept under; by default the folder's or model's name as given.
 
-    Raises: UnsupportedError without the package; ProviderError if the model cannot be loaded.
+    Raises: UnsupportedError without the package; UsageError for a loaded model without a name; ProviderError if it
+            cannot be loaded.
     """
 
-    def __init__(self, model: str | PathLike[str] | Any, *, name: str | None = None) -> None:
-        if isinstance(model, str | PathLike):
-            name = name or str(model)
-            model = _load(str(model))
-        elif name is None:
-            raise UnsupportedError("a loaded model does not tell its name: give name=")
-        self._model, self._name = model, name
+    def __init__(self, model: object, *, name: str | None = None) -> None:
+        if isinstance(model, str | Path):
+            self._model, self._name = _load(str(model)), name or str(model)
+        elif name is not None:
+            self._model, self._name = cast("Any", model), name
+        else:
+            raise UsageError("a loaded model does not tell its name: give name=")
 
     @property
     def name(self) -> str:
@@ -51,17 +53,14 @@ class SentenceTransformerEmbedder:
             answer = self._model.encode(
                 list(texts), normalize_embeddings=True, convert_to_numpy=True, show_progress_bar=False
             )
-        except Exception as error:  # noqa: BLE001  # PyTorch raises whatever it likes
+        except Exception as error:  # PyTorch raises whatever it likes
             raise ProviderError(f"the model {self._name!r} failed: {error}") from error
         return check_answer(answer, self._name, len(texts), self.dimension)
 
 
 def _load(model: str) -> Any:
+    package = import_optional("sentence_transformers", "sentence-transformers")
     try:
-        import sentence_transformers
-    except ImportError as error:
-        raise UnsupportedError("this embedder needs the package sentence-transformers") from error
-    try:
-        return sentence_transformers.SentenceTransformer(model)
-    except Exception as error:  # noqa: BLE001  # a missing folder, a bad file, no network: each its own error
+        return package.SentenceTransformer(model)
+    except Exception as error:  # a missing folder, a bad file, no network: each its own error
         raise ProviderError(f"the model {model!r} cannot be loaded: {error}") from error

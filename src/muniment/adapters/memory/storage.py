@@ -20,6 +20,7 @@ from muniment.model.rows import (
     Change,
     CleanOutcome,
     CountUses,
+    DropOtherVectors,
     DropProjections,
     EraseEvents,
     EraseLedger,
@@ -36,6 +37,7 @@ from muniment.model.rows import (
     NewEvent,
     NewLedger,
     PendingClean,
+    RaiseEpoch,
     ScopeRow,
     SetUses,
     StorageStats,
@@ -69,7 +71,8 @@ class _Ledger:
     """The seqs of the events whose content is gone."""
     items: dict[int, ItemRow] = field(default_factory=dict[int, ItemRow])
     uses: dict[int, Use] = field(default_factory=dict[int, Use])
-    vectors: dict[int, VectorRow] = field(default_factory=dict[int, VectorRow])
+    vectors: dict[tuple[int, int], VectorRow] = field(default_factory=dict[tuple[int, int], VectorRow])
+    """By seq and model."""
     requests: dict[bytes, StoredRequest] = field(default_factory=dict[bytes, StoredRequest])
     pending: tuple[PendingClean, ...] = ()
 
@@ -319,7 +322,8 @@ class _MemorySnapshot:
 
     def read_index_rows(self, first: int, *, model_no: int | None, limit: int) -> list[IndexRow]:
         vectors = self._ledger.vectors
-        return [_index_row(row, vectors.get(row.seq), model_no) for row in self._items() if row.seq >= first][:limit]
+        rows = [row for row in self._items() if row.seq >= first][:limit]
+        return [_index_row(row, None if model_no is None else vectors.get((row.seq, model_no))) for row in rows]
 
     def read_deaths(self, first: int) -> list[tuple[int, int]]:
         deaths = [
@@ -426,7 +430,12 @@ def _apply(ledger: _Ledger, change: Change) -> None:
         case KeepRequest(request):
             _insert(ledger.requests, request.request_hash, request)
         case KeepVectors(vectors):
-            ledger.vectors.update({row.seq: row for row in vectors})
+            ledger.vectors.update({(row.seq, row.model_no): row for row in vectors})
+        case DropOtherVectors(model_no):
+            ledger.vectors = {key: row for key, row in ledger.vectors.items() if row.model_no == model_no}
+            ledger.head = replace(ledger.head, epoch=ledger.head.epoch + 1)
+        case RaiseEpoch():
+            ledger.head = replace(ledger.head, epoch=ledger.head.epoch + 1)
         case AwaitClean(pending):
             ledger.pending = (*ledger.pending, pending)
         case DropProjections():
@@ -453,7 +462,7 @@ def _erase(ledger: _Ledger, seq: int) -> None:
     ledger.events[seq] = ledger.events[seq]._replace(salt=b"", body=b"", session_hash=None)
     ledger.items.pop(seq, None)
     ledger.uses.pop(seq, None)
-    ledger.vectors.pop(seq, None)
+    ledger.vectors = {key: row for key, row in ledger.vectors.items() if row.seq != seq}
     for request in list(ledger.requests.values()):
         if request.first_seq <= seq < request.first_seq + request.num_events:
             ledger.requests[request.request_hash] = request._replace(fingerprint=b"")
@@ -528,7 +537,7 @@ def _died_seq(row: ItemRow) -> int:
     return min((seq for seq in (row.deleted_seq, row.superseded_seq) if seq is not None), default=-1)
 
 
-def _index_row(row: ItemRow, vector: VectorRow | None, model_no: int | None) -> IndexRow:
+def _index_row(row: ItemRow, vector: VectorRow | None) -> IndexRow:
     return IndexRow(
         row.seq,
         row.kind,
@@ -538,7 +547,7 @@ def _index_row(row: ItemRow, vector: VectorRow | None, model_no: int | None) -> 
         row.speaker_hash or 0,
         _died_seq(row),
         row.terms,
-        vector.codes if vector is not None and vector.model_no == model_no else None,
+        None if vector is None else vector.codes,
     )
 
 

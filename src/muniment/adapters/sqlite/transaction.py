@@ -17,6 +17,7 @@ from muniment.model.rows import (
     AwaitClean,
     Change,
     CountUses,
+    DropOtherVectors,
     DropProjections,
     EraseEvents,
     EraseLedger,
@@ -26,6 +27,7 @@ from muniment.model.rows import (
     KeepVectors,
     MoveRoots,
     NewEvent,
+    RaiseEpoch,
     SetUses,
     SupersedeItem,
     Use,
@@ -104,6 +106,11 @@ class SqliteTransaction(SqliteSnapshot):
                 self._many("insert_request", [(self._head.scope_no, *request)])
             case KeepVectors(vectors):
                 self._many("keep_vector", [(self._place(row.seq), row.model_no, row.codes) for row in vectors])
+            case DropOtherVectors(model_no):
+                self._run("drop_vectors_but", first=self._place(0), last=self._place(SEQ_MASK), model_no=model_no)
+                self._raise_epoch()
+            case RaiseEpoch():
+                self._raise_epoch()
             case AwaitClean(pending):
                 self._many("await_clean", [tuple(pending)])
             case DropProjections():

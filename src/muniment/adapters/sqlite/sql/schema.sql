@@ -121,12 +121,14 @@ CREATE TABLE models (
     UNIQUE (name, dimension, probe)
 ) STRICT;
 
--- One signed byte per dimension. An item without a row under the current model waits for `reindex`.
+-- One signed byte per dimension. An item without a row under the current model waits for `reindex`; while that runs,
+-- the rows of both models stand side by side.
 CREATE TABLE vectors (
-    place     INTEGER PRIMARY KEY,
+    place     INTEGER NOT NULL,
     model_no  INTEGER NOT NULL REFERENCES models,
-    codes     BLOB NOT NULL
-) STRICT;
+    codes     BLOB NOT NULL,
+    PRIMARY KEY (place, model_no)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE requests (
     scope_no      INTEGER NOT NULL,

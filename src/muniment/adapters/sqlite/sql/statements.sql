@@ -174,10 +174,13 @@ ORDER BY i.place LIMIT :limit;
 
 -- name: keep_vector
 INSERT INTO vectors (place, model_no, codes) VALUES (?, ?, ?)
-ON CONFLICT (place) DO UPDATE SET model_no = excluded.model_no, codes = excluded.codes;
+ON CONFLICT (place, model_no) DO UPDATE SET codes = excluded.codes;
 
 -- name: erase_vector
 DELETE FROM vectors WHERE place = ?;
+
+-- name: drop_vectors_but
+DELETE FROM vectors WHERE place BETWEEN :first AND :last AND model_no <> :model_no;
 
 -- name: drop_vectors
 DELETE FROM vectors WHERE place BETWEEN :first AND :last;

@@ -48,7 +48,7 @@ class CallableEmbedder:
             answer = self._function(list(texts))
         except MunimentError:
             raise
-        except Exception as error:  # noqa: BLE001  # foreign code: whatever it raises is the provider's failure
+        except Exception as error:  # foreign code: whatever it raises is the provider's failure
             raise ProviderError(f"the embedder {self._name!r} failed: {error}") from error
         vectors = check_answer(answer, self._name, len(texts), self._dimension)
         self._dimension = vectors.shape[1]

@@ -1,0 +1,77 @@
+"""Deriving what is derived: projections from the ledger, vectors from the texts.
+
+Source: `engine.md` E6, E12.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import islice
+
+from muniment.archive.engine import Engine
+from muniment.archive.reader import READ_CHUNK, Reader, read_in_chunks
+from muniment.core.project import Known, Projector, analyse_event, embedded_text
+from muniment.model.event import ErasedEvent
+from muniment.model.rows import (
+    DropOtherVectors,
+    DropProjections,
+    EventFilter,
+    KeepVectors,
+    ModelRow,
+    RaiseEpoch,
+    VectorRow,
+)
+from muniment.model.scope import Scope
+from muniment.ports.storage import Transaction
+
+REINDEX_BATCH = 256
+"""Texts embedded at once: enough for a model to be quick, few enough for a progress bar to move."""
+
+
+def rebuild_projections(engine: Engine, tx: Transaction) -> int:
+    """Drop the items and uses of a ledger and derive them again; how many events there are."""
+    projector = Projector(engine.hashes_of(tx.head), Known())
+    reader = Reader(tx)
+    tx.apply([DropProjections()])
+    rows = iter(read_in_chunks(tx, EventFilter()))
+    while chunk := list(islice(rows, READ_CHUNK)):
+        for event in reader.decode(chunk):
+            if isinstance(event, ErasedEvent):
+                projector.hide(event.targets if event.kind == "deletion" else (), event.seq)
+            else:
+                projector.add(event, analyse_event(event, engine.tokenizer))
+        tx.apply(projector.changes())
+    return tx.head.next_seq
+
+
+def embed_missing(engine: Engine, scope: Scope, model: ModelRow, progress: Callable[[int], None]) -> int:
+    """Give every item of a scope that has none a vector under that model; how many that were.
+
+    Resumable: what an earlier run embedded is not embedded again. Texts are embedded with no transaction open.
+    """
+    first = done = 0
+    while True:
+        with engine.storage.snapshot(scope) as view:
+            if view is None:
+                return done
+            seqs = view.read_unembedded(first, model_no=model.model_no, limit=REINDEX_BATCH)
+            reader = Reader(view)
+            texts = {seq: text for seq in seqs if (text := embedded_text(reader.find_content(seq)))}
+        if not seqs:
+            return done
+        codes = engine.vectors.embed_for(model, list(texts.values())) if texts else []
+        with engine.storage.transaction(scope, engine.new_ledger()) as tx:
+            alive = tx.find_items(list(texts))
+            rows = [
+                VectorRow(seq, model.model_no, code) for seq, code in zip(texts, codes, strict=True) if seq in alive
+            ]
+            tx.apply([KeepVectors(rows), RaiseEpoch()])
+        done += len(rows)
+        first = seqs[-1] + 1
+        progress(len(seqs))
+
+
+def drop_other_vectors(engine: Engine, scope: Scope, model: ModelRow) -> None:
+    """Forget what other models made of a scope."""
+    with engine.storage.transaction(scope, engine.new_ledger()) as tx:
+        tx.apply([DropOtherVectors(model.model_no)])
