@@ -213,8 +213,9 @@ class Searcher:
         Raises: EmbeddingUnavailableError, ProviderError, EmbeddingDimensionError as the mode says.
         """
         if request.vector is None and not query_terms(request.query, self._engine.tokenizer):
-            return self._answer_nothing(address)
-        model_no, vector = self._embed(address, request) if self._reads_vectors(request) else (None, None)
+            with self._engine.storage.snapshot(address) as view:
+                return self.answer_of(view)
+        model_no, vector = self.embed(address, request) if self.reads_vectors(request) else (None, None)
         with self._engine.storage.snapshot(address) as view:
             if view is None:
                 return NOTHING
@@ -222,24 +223,32 @@ class Searcher:
             found = index.search(
                 self._build_query(view, request, vector),
                 request.limit,
-                where=self._filter(view, request),
+                where=self.filter(view, request),
                 ranking=request.ranking,
                 as_of=ahead if as_of is None else as_of.find_seq(view),
                 kinds=request.population,
             )
             return _answer(view, found, explain=request.explain)
 
-    def _answer_nothing(self, address: Scope | bytes) -> Answer:
-        """Of a query without a word: nothing, seen at the ledger's end."""
-        with self._engine.storage.snapshot(address) as view:
-            return NOTHING if view is None else _answer(view, [], explain=False)
+    def answer_of(self, view: Snapshot | None, found: Sequence[Found] = (), *, explain: bool = False) -> Answer:
+        """What was found in a view, with its events; nothing, seen at the ledger's end, where nothing was."""
+        return NOTHING if view is None else _answer(view, found, explain=explain)
 
-    def _reads_vectors(self, request: SearchRequest) -> bool:
+    def read(self, scope: Scope, found: Sequence[Found], *, explain: bool) -> Answer:
+        """The events of what was found a moment ago; what was erased since is left out."""
+        with self._engine.storage.snapshot(scope) as view:
+            if view is None:
+                return NOTHING
+            alive = view.find_items([one.seq for one in found])
+            return _answer(view, [one for one in found if one.seq in alive], explain=explain)
+
+    def reads_vectors(self, request: SearchRequest) -> bool:
+        """Whether the mode asks for vectors, given what the archive was opened with."""
         if request.mode == "auto":
             return request.vector is not None or self._engine.vectors.has_embedder
         return request.mode in ("vector", "hybrid")
 
-    def _embed(self, address: Scope | bytes, request: SearchRequest) -> tuple[int | None, bytes | None]:
+    def embed(self, address: Scope | bytes | None, request: SearchRequest) -> tuple[int | None, bytes | None]:
         """The model and the query's codes, worked out with no view open; None where a search goes on without."""
         vectors = self._engine.vectors
         if request.vector is not None:
@@ -253,11 +262,11 @@ class Searcher:
             raise
         return model.model_no, codes
 
-    def _text_to_embed(self, address: Scope | bytes, request: SearchRequest) -> str:
+    def _text_to_embed(self, address: Scope | bytes | None, request: SearchRequest) -> str:
         """The query without the names of speakers: they say who is meant, and hide what."""
         text, engine = request.query, self._engine
         current = engine.vectors.find_current()
-        if not request.ranking.speakers or current is None:
+        if address is None or not request.ranking.speakers or current is None:
             return text
         with engine.storage.snapshot(address) as view:
             if view is None:
@@ -279,7 +288,8 @@ class Searcher:
         hasher = self._engine.hashes_of(view.head).term_hasher
         return build_query(request.query, self._engine.tokenizer, hasher, vector)
 
-    def _filter(self, view: Snapshot, request: SearchRequest) -> Filter:
+    def filter(self, view: Snapshot, request: SearchRequest) -> Filter:
+        """What may be a hit, in the hashes of the view's ledger."""
         return Filter(
             kinds=request.kinds,
             tiers=request.tiers,

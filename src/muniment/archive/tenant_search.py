@@ -1,0 +1,200 @@
+"""Searching every scope of a tenant: for administration, and for a service that looks across its scopes.
+
+Scope by scope through the same index and scorer, with the statistics of the whole tenant, so that scores compare; the
+two legs are merged by rank, because a mean of scores would need the best and worst of all scopes at once. Memory is
+bounded by the index cache and the candidates.
+
+Source: `engine.md` E8, E17; `service.md` S9, S12.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from pydantic import JsonValue
+
+from muniment.archive.engine import Engine
+from muniment.archive.search import Answer, Searcher, SearchRequest
+from muniment.core.fuse import fuse_reciprocal
+from muniment.core.ranking import LEG_FACTOR, Found, Query, Statistics, build_query
+from muniment.core.text import query_terms
+from muniment.model.event import Recall
+from muniment.model.hit import Hit
+from muniment.model.limits import PAGE_MAX
+from muniment.model.scope import Scope
+from muniment.ports.storage import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class ScopedHit:
+    """A hit, and the scope it lies in."""
+
+    scope: Scope
+    hit: Hit
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    scope_no: int
+    scope: Scope
+    found: Found
+
+    @property
+    def order(self) -> tuple[float, int, int]:
+        """Best first, ties by the scope that began first, then by seq."""
+        return (-self.found.score, self.scope_no, self.found.seq)
+
+
+_LEGS: Final = ("keyword", "vector")
+
+
+class TenantSearcher:
+    """One search over all scopes of a tenant."""
+
+    def __init__(self, engine: Engine, tenant: str) -> None:
+        self._engine = engine
+        self._tenant = tenant
+        self._searcher = Searcher(engine)
+
+    def search(self, request: SearchRequest) -> tuple[list[ScopedHit], Mapping[Scope, Answer]]:
+        """The hits, best first, and what each scope that has one contributed, in rising scope number."""
+        if request.vector is None and not query_terms(request.query, self._engine.tokenizer):
+            return [], {}
+        model_no, vector = (
+            self._searcher.embed(None, request) if self._searcher.reads_vectors(request) else (None, None)
+        )
+        statistics = self._sum_statistics(request, model_no)
+        legs = self._rank_legs(request, model_no, vector, statistics)
+        return self._read_hits(self._fuse(legs, request), request)
+
+    def _scopes(self) -> Iterator[tuple[int, Scope]]:
+        after = 0
+        while rows := self._engine.storage.read_scopes(tenant=self._tenant, after=after, limit=PAGE_MAX):
+            yield from ((row.scope_no, Scope(row.tenant, row.subject)) for row in rows)
+            after = rows[-1].scope_no
+
+    def _query(self, view: Snapshot, request: SearchRequest) -> Query:
+        hasher = self._engine.hashes_of(view.head).term_hasher
+        return build_query(request.query, self._engine.tokenizer, hasher)
+
+    def _sum_statistics(self, request: SearchRequest, model_no: int | None) -> Statistics | None:
+        """The statistics of the tenant; None where words play no part."""
+        if request.mode == "vector":
+            return None
+        total: Statistics | None = None
+        for _, scope in self._scopes():
+            with self._engine.storage.snapshot(scope) as view:
+                if view is None:
+                    continue
+                index, ahead = self._engine.indexes.find(view, model_no)
+                own = index.statistics(self._query(view, request), as_of=ahead, kinds=request.population)
+            total = own if total is None else total.plus(own)
+        return total
+
+    def _rank_legs(
+        self, request: SearchRequest, model_no: int | None, vector: bytes | None, statistics: Statistics | None
+    ) -> Mapping[str, list[_Candidate]]:
+        """The best candidates of each leg over all scopes, best first."""
+        most = request.limit if vector is None or statistics is None else LEG_FACTOR * request.limit
+        weights = dict(zip(_LEGS, request.ranking.leg_weights, strict=True))
+        wanted = [
+            leg
+            for leg, there in zip(_LEGS, (statistics is not None, vector is not None), strict=True)
+            if there and weights[leg] > 0
+        ]
+        legs: dict[str, list[_Candidate]] = {leg: [] for leg in wanted}
+        for scope_no, scope in self._scopes():
+            with self._engine.storage.snapshot(scope) as view:
+                if view is None:
+                    continue
+                index, ahead = self._engine.indexes.find(view, model_no)
+                where = self._searcher.filter(view, request)
+                for leg in wanted:
+                    query = self._query(view, request) if leg == "keyword" else Query(vector=vector)
+                    found = index.search(
+                        query,
+                        most,
+                        where=where,
+                        ranking=request.ranking,
+                        as_of=ahead,
+                        kinds=request.population,
+                        statistics=statistics if leg == "keyword" else None,
+                    )
+                    legs[leg].extend(_Candidate(scope_no, scope, one) for one in found)
+            for candidates in legs.values():
+                if len(candidates) > 2 * most:
+                    candidates.sort(key=lambda one: one.order)
+                    del candidates[most:]
+        return {leg: sorted(candidates, key=lambda one: one.order)[:most] for leg, candidates in legs.items()}
+
+    def _fuse(self, legs: Mapping[str, list[_Candidate]], request: SearchRequest) -> list[_Candidate]:
+        if len(legs) < 2:
+            return [one for candidates in legs.values() for one in candidates][: request.limit]
+        places = sorted({(one.scope_no, one.found.seq) for candidates in legs.values() for one in candidates})
+        number_of = {place: number for number, place in enumerate(places)}
+        by_number = {number_of[one.scope_no, one.found.seq]: one for candidates in legs.values() for one in candidates}
+        ranked = [[number_of[one.scope_no, one.found.seq] for one in legs[leg]] for leg in _LEGS]
+        fused = fuse_reciprocal(ranked, request.ranking.leg_weights, k=request.ranking.damping)[: request.limit]
+        return [
+            replace(
+                by_number[number],
+                found=Found(
+                    by_number[number].found.seq,
+                    score,
+                    {leg: part for leg, part in zip(_LEGS, parts, strict=True) if part},
+                ),
+            )
+            for number, score, parts in fused
+        ]
+
+    def _read_hits(
+        self, best: Sequence[_Candidate], request: SearchRequest
+    ) -> tuple[list[ScopedHit], Mapping[Scope, Answer]]:
+        by_scope: dict[Scope, list[_Candidate]] = {}
+        for one in sorted(best, key=lambda one: one.scope_no):
+            by_scope.setdefault(one.scope, []).append(one)
+        order = {(one.scope, one.found.seq): place for place, one in enumerate(best)}
+        answers: dict[Scope, Answer] = {}
+        hits: list[tuple[int, ScopedHit]] = []
+        for scope, candidates in by_scope.items():
+            candidates.sort(key=lambda one: order[scope, one.found.seq])
+            answer = self._searcher.read(scope, [one.found for one in candidates], explain=request.explain)
+            answers[scope] = answer
+            hits.extend((order[scope, hit.seq], ScopedHit(scope, hit)) for hit in answer.hits)
+        return [hit for _, hit in sorted(hits, key=lambda entry: entry[0])], answers
+
+    def record(
+        self,
+        query: str,
+        answers: Mapping[Scope, Answer],
+        *,
+        request: Mapping[str, JsonValue],
+        source: str,
+        actor: str | None = None,
+        session_id: str | None = None,
+    ) -> list[Recall]:
+        """One Recall per scope that something was handed out of, one transaction each; of nothing, one unscoped.
+
+        What was asked is written into the unscoped ledger only: a query about one person has no place in the memory of
+        another, and would outlive an erasure of the first.
+        """
+        unscoped = Scope(self._tenant, None)
+        if not answers:
+            with self._engine.storage.snapshot(unscoped) as view:
+                answers = {unscoped: self._searcher.answer_of(view)}
+        recalls: list[Recall] = []
+        for scope, answer in answers.items():
+            own = scope == unscoped
+            recall, _ = self._searcher.record(
+                scope,
+                answer,
+                query=query if own else "*",
+                request=request if own else {},
+                session_id=session_id,
+                source=source,
+                actor=actor,
+            )
+            recalls.append(recall)
+        return recalls
