@@ -70,6 +70,15 @@ class IndexCache:
         self._watch()
         return index, head.next_seq - 1 if ahead else None
 
+    def pass_over(self, ledger_id: bytes, first: int, next_seq: int) -> None:
+        """Take in that the events from `first` on, up to `next_seq`, changed no item: reads recorded just now."""
+        with self._lock:
+            entries = [entry for key, entry in self._entries.items() if key[0] == ledger_id]
+        for entry in entries:
+            with entry.lock:
+                if entry.next_seq == first:
+                    entry.next_seq = next_seq
+
     @property
     def bytes_used(self) -> int:
         with self._lock:

@@ -27,7 +27,7 @@ from muniment.errors import EmbeddingUnavailableError, ProviderError, UsageError
 from muniment.model.event import CONTENT_KINDS, TIERS, Content, Note, Recall, format_instant
 from muniment.model.hit import Hit
 from muniment.model.limits import QUERY_CHARS_MAX, SEARCH_LIMIT_MAX
-from muniment.model.rows import ItemFilter, ItemRow
+from muniment.model.rows import ItemFilter
 from muniment.model.scope import Scope
 from muniment.ports.storage import Snapshot
 
@@ -358,6 +358,8 @@ class Searcher:
             (stored,) = Writer(engine, tx).append(
                 [draft(recall, engine.tokenizer)], known=Known(roots_by_id=dict(roots))
             )
+            head = tx.head
+        engine.indexes.pass_over(head.ledger_id, head.next_seq - 1, head.next_seq)
         return cast("Recall", stored), hits
 
 
@@ -389,11 +391,13 @@ def _answer(view: Snapshot, found: Sequence[Found], *, explain: bool) -> Answer:
     head = view.head
     seqs = [one.seq for one in found]
     rows = view.find_by_seqs(seqs)
-    items: Mapping[int, ItemRow] = view.find_items(seqs)
     hits: list[Hit] = []
     roots: dict[UUID, int] = {}
     for one in found:
         event = cast("Content", reader.decode_one(rows[one.seq]))
         hits.append(Hit(event, one.score, one.parts if explain else {}))
-        roots[event.id] = items[one.seq].root_seq
+        roots[event.id] = one.seq
+    keyed = {hit.seq: hit.id for hit in hits if isinstance(hit.event, Note) and hit.event.key is not None}
+    if keyed:  # only the versions of one key share a chain
+        roots.update({keyed[seq]: item.root_seq for seq, item in view.find_items(list(keyed)).items()})
     return Answer(hits, roots, head.next_seq - 1, head.epoch, head.ledger_id)

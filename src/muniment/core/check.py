@@ -13,8 +13,8 @@ from datetime import UTC
 from typing import Final, cast
 
 from pydantic import JsonValue
+from pydantic_core import to_json
 
-from muniment.core.canonical import encode_object
 from muniment.errors import LimitExceededError, UsageError
 from muniment.model import limits
 from muniment.model.event import Event
@@ -107,7 +107,7 @@ def _object(name: str, value: object) -> None:
     content = cast("Mapping[str, JsonValue]", value)
     depth = depth_of(cast("JsonValue", value))
     check_count(f"{name} nesting", depth, limits.METADATA_DEPTH_MAX, "levels")
-    check_count(name, len(encode_object(content)), limits.METADATA_BYTES_MAX, "bytes of JSON")
+    check_count(name, len(to_json(content)), limits.METADATA_BYTES_MAX, "bytes of JSON")
     if _holds_nul(cast("JsonValue", value)):
         raise UsageError(f"{name} must not contain U+0000")
 

@@ -95,18 +95,10 @@ class SqliteSnapshot:
         return self._integer(statement, **self._item_bindings(where))
 
     def find_items(self, seqs: Sequence[int]) -> Mapping[int, ItemRow]:
-        found: dict[int, ItemRow] = {}
-        for seq in seqs:
-            for row in self._rows("find_item", place=self._place(seq)):
-                found[seq] = ItemRow._make(row)
-        return found
+        return {row[0]: ItemRow._make(row) for row in self._rows("find_items", places=self._places(seqs))}
 
     def find_by_seqs(self, seqs: Sequence[int]) -> Mapping[int, StoredEvent]:
-        found: dict[int, StoredEvent] = {}
-        for seq in seqs:
-            for row in self._rows("find_by_seq", place=self._place(seq)):
-                found[seq] = StoredEvent._make(row)
-        return found
+        return {row[0]: StoredEvent._make(row) for row in self._rows("find_by_seqs", places=self._places(seqs))}
 
     def read_index_rows(self, first: int, *, model_no: int | None, limit: int) -> list[IndexRow]:
         places = self._range(first, None)
@@ -135,11 +127,7 @@ class SqliteSnapshot:
         return list(map(ItemRow._make, rows))
 
     def find_uses(self, root_seqs: Sequence[int]) -> Mapping[int, Use]:
-        found: dict[int, Use] = {}
-        for seq in root_seqs:
-            for row in self._rows("find_use", place=self._place(seq)):
-                found[seq] = Use._make(row)
-        return found
+        return {row[0]: Use._make(row) for row in self._rows("find_uses", places=self._places(root_seqs))}
 
     def find_request(self, request_hash: bytes) -> StoredRequest | None:
         for row in self._rows("find_request", scope_no=self._head.scope_no, request_hash=request_hash):
@@ -149,6 +137,10 @@ class SqliteSnapshot:
     def _place(self, seq: int) -> int:
         """The place of a seq in this ledger; for what cannot be a seq, one where nothing ever is."""
         return self._head.scope_no << SEQ_BITS | seq if 0 <= seq <= SEQ_MASK else NOWHERE
+
+    def _places(self, seqs: Sequence[int]) -> str:
+        """The places of those seqs as a JSON list: one statement finds them all."""
+        return str([self._place(seq) for seq in seqs])
 
     def _range(self, first: int, last: int | None) -> _Places:
         """The places of those seqs, cut to what this view holds."""

@@ -49,19 +49,21 @@ class SqliteTransaction(SqliteSnapshot):
         if not events:
             return
         shift = head.scope_no << SEQ_BITS
-        self._database.run("SAVEPOINT append")
+        rows = [(shift | e.seq, e.event_id, e.kind, e.recorded_us, e.digest, e.links, e.leaf) for e in events]
+        # One refused row leaves nothing behind; several have to be taken back together.
+        several = len(rows) > 1
+        if several:
+            self._database.run("SAVEPOINT append")
         try:
-            self._many(
-                "insert_event",
-                [(shift | e.seq, e.event_id, e.kind, e.recorded_us, e.digest, e.links, e.leaf) for e in events],
-            )
+            self._many("insert_event", rows)
         except StorageError as error:
             refused = error if not isinstance(error.__cause__, apsw.ConstraintError) else self._duplicate_among(events)
-            if self._database.in_transaction:
+            if several and self._database.in_transaction:
                 self._database.run("ROLLBACK TO append")
                 self._database.run("RELEASE append")
             raise refused from error.__cause__
-        self._database.run("RELEASE append")
+        if several:
+            self._database.run("RELEASE append")
         self._many("insert_content", [(shift | e.seq, e.salt, e.session_hash, e.body) for e in events])
         newest = events[-1]
         self._head = replace(head, next_seq=newest.seq + 1, edge=edge, recorded_us=newest.recorded_us)

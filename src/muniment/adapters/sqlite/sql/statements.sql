@@ -97,10 +97,10 @@ UPDATE items SET deleted_seq = :at_seq WHERE place = :place AND deleted_seq IS N
 -- name: supersede_item
 UPDATE items SET superseded_seq = :by_seq WHERE place = :place;
 
--- name: find_item
-SELECT place & 4294967295, kind, tier, timestamp_us, created_us, root_seq, deleted_seq, superseded_seq, session_hash,
-    speaker_hash, key_hash, text_hash, terms, retain_us
-FROM items WHERE place = :place;
+-- name: find_items
+SELECT i.place & 4294967295, i.kind, i.tier, i.timestamp_us, i.created_us, i.root_seq, i.deleted_seq, i.superseded_seq,
+    i.session_hash, i.speaker_hash, i.key_hash, i.text_hash, i.terms, i.retain_us
+FROM json_each(:places) AS wanted JOIN items AS i ON i.place = wanted.value;
 
 -- name: read_items
 SELECT place & 4294967295, kind, tier, timestamp_us, created_us, root_seq, deleted_seq, superseded_seq, session_hash,
@@ -161,10 +161,11 @@ SELECT place & 4294967295, died_seq FROM items
 WHERE place >> 32 = :scope_no AND died_seq >= :first AND died_seq IS NOT NULL AND place < :place
 ORDER BY died_seq, place;
 
--- name: find_by_seq
+-- name: find_by_seqs
 SELECT e.place & 4294967295, e.event_id, e.kind, e.recorded_us, e.digest, e.links, e.leaf, c.salt, c.body
-FROM events AS e LEFT JOIN contents AS c ON c.place = e.place
-WHERE e.place = :place;
+FROM json_each(:places) AS wanted
+JOIN events AS e ON e.place = wanted.value
+LEFT JOIN contents AS c ON c.place = e.place;
 
 -- name: read_unembedded
 SELECT i.place & 4294967295 FROM items AS i
@@ -219,8 +220,9 @@ ORDER BY place;
 INSERT INTO usage (place, times, last_used_us) VALUES (?, ?, ?)
 ON CONFLICT (place) DO UPDATE SET times = times + excluded.times, last_used_us = excluded.last_used_us;
 
--- name: find_use
-SELECT place & 4294967295, times, last_used_us FROM usage WHERE place = :place;
+-- name: find_uses
+SELECT u.place & 4294967295, u.times, u.last_used_us
+FROM json_each(:places) AS wanted JOIN usage AS u ON u.place = wanted.value;
 
 -- name: drop_items
 DELETE FROM items WHERE place BETWEEN :first AND :last;
