@@ -1,0 +1,308 @@
+"""Random histories on the oracle and on SQLite: after every step both answer every read of the port alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from muniment.adapters.memory import MemoryStorage
+from muniment.adapters.sqlite import SqliteStorage
+from muniment.errors import MunimentError
+from muniment.model.event import Event
+from muniment.model.rows import (
+    AddItems,
+    AwaitClean,
+    Change,
+    CountUses,
+    DropProjections,
+    EraseEvents,
+    EraseLedger,
+    Head,
+    HideItems,
+    ItemRow,
+    KeepRequest,
+    KeepVectors,
+    MoveRoots,
+    NewEvent,
+    NewLedger,
+    PendingClean,
+    SetUses,
+    StoredRequest,
+    SupersedeItem,
+    Use,
+    VectorRow,
+)
+from muniment.model.scope import Scope
+from muniment.ports.storage import Storage
+from muniment.testing.doubles import SeededEntropy
+from muniment.testing.picture import ALL, Picture, find_differences, picture_of, picture_of_archive, picture_of_scope
+from muniment.testing.rows import INT64_MAX, INT64_MIN, build_ledger, build_rows
+from muniment.testing.strategies import events
+
+T = TypeVar("T")
+
+SCOPES = [Scope("a", "x"), Scope("a", None), Scope("A", "x")]
+REQUESTS = [bytes([number]) * 32 for number in range(4)]
+HASHES = st.sampled_from([None, INT64_MIN, -1, 0, 1, INT64_MAX])
+TIMES = st.sampled_from([INT64_MIN, -1, 0, 7, INT64_MAX])
+SHORT_WAIT_S = 0.001
+
+
+class BlockFailsError(Exception):
+    """What a transaction of a test raises at its end."""
+
+
+def items(seq: int) -> st.SearchStrategy[ItemRow]:
+    """Items of any values at that seq."""
+    return st.builds(
+        ItemRow,
+        seq=st.just(seq),
+        kind=st.integers(1, 3),
+        tier=st.integers(0, 3),
+        timestamp_us=TIMES,
+        created_us=TIMES,
+        root_seq=st.just(seq),
+        deleted_seq=st.none(),
+        superseded_seq=st.none(),
+        session_hash=HASHES,
+        speaker_hash=HASHES,
+        key_hash=HASHES,
+        text_hash=HASHES,
+        terms=st.binary(max_size=16),
+        retain_us=st.none() | TIMES,
+    )
+
+
+def changes_at(last: int, ids: list[bytes], models: list[int]) -> st.SearchStrategy[Change]:
+    """Changes of a ledger whose newest event has the seq `last`; `ids` are those of its events."""
+    seqs = st.integers(0, last)
+    several = st.lists(seqs, max_size=3, unique=True)
+    uses = st.lists(st.builds(Use, seqs, st.integers(1, 3), TIMES), max_size=2)
+    requests = st.builds(StoredRequest, st.sampled_from(REQUESTS), st.binary(max_size=4), seqs, st.integers(1, 3))
+    pending = st.builds(PendingClean, st.binary(min_size=16, max_size=16), st.just(b"l" * 16), TIMES)
+    choices: list[st.SearchStrategy[Change]] = [
+        st.tuples(*[items(seq) for seq in range(max(0, last - 2), last + 1)]).map(AddItems),
+        seqs.flatmap(items).map(lambda row: AddItems([row])),
+        st.builds(HideItems, several, seqs),
+        st.builds(SupersedeItem, seqs, seqs),
+        uses.map(CountUses),
+        st.lists(st.builds(Use, seqs, st.integers(0, 2), TIMES), max_size=2, unique_by=lambda use: use.root_seq).map(
+            SetUses
+        ),
+        st.lists(st.tuples(seqs, seqs, TIMES), max_size=2).map(MoveRoots),
+        requests.map(KeepRequest),
+        pending.map(AwaitClean),
+        st.just(DropProjections()),
+        several.map(lambda seqs: EraseEvents([(seq, ids[seq]) for seq in seqs])),
+    ]
+    if models:
+        vectors = st.builds(VectorRow, seqs, st.sampled_from(models), st.binary(min_size=2, max_size=2))
+        choices.append(st.lists(vectors, max_size=3).map(KeepVectors))
+    return st.one_of(choices)
+
+
+class StorageMachine(RuleBasedStateMachine):
+    """The oracle and a SQLite archive that live through the same acts."""
+
+    path: str | Path = ":memory:"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = TemporaryDirectory()
+        self.entropy = SeededEntropy()
+        self.memory = MemoryStorage()
+        self.sqlite = self.open_sqlite()
+        self.touched: Scope | bytes = SCOPES[0]
+        self.sessions: set[int] = set()
+        self.recorded_us = 0
+        self.held = ExitStack()
+        self.views: list[tuple[Any, Picture]] = []
+
+    def open_sqlite(self) -> SqliteStorage:
+        return SqliteStorage(self.path)
+
+    # --- Acts on both
+
+    def on_both(self, act: Callable[[Storage], T]) -> T | None:
+        """What both answer; None where both raise the same error."""
+        (answer, error), expected = self.outcome(self.sqlite, act), self.outcome(self.memory, act)
+        assert (answer, error) == expected
+        return answer
+
+    def outcome(self, storage: Storage, act: Callable[[Storage], T]) -> tuple[T | None, type[Exception] | None]:
+        try:
+            return act(storage), None
+        except (MunimentError, BlockFailsError) as error:
+            return None, type(error)
+
+    def head_of(self, scope: Scope, fresh: NewLedger) -> Head:
+        with self.memory.snapshot(scope) as snapshot:
+            return Head(0, *fresh[:1], 0, b"", 0, fresh.salt, 0, None) if snapshot is None else snapshot.head
+
+    def ids_of(self, scope: Scope) -> list[bytes]:
+        with self.memory.snapshot(scope) as snapshot:
+            return [] if snapshot is None else [row.event_id for row in snapshot.find_by_seqs(range(ALL)).values()]
+
+    def build(self, scope: Scope, fresh: NewLedger, drawn: list[Event]) -> tuple[list[NewEvent], bytes]:
+        rows, edge = build_rows(self.head_of(scope, fresh), drawn, recorded_us=self.recorded_us, entropy=self.entropy)
+        self.sessions.update(row.session_hash for row in rows if row.session_hash is not None)
+        return rows, edge
+
+    # --- Rules
+
+    @initialize(number=st.integers(0, 2))
+    def begin_with_models(self, number: int) -> None:
+        for probe in range(number):
+            self.keep_model(probe)
+
+    @rule(
+        scope=st.sampled_from(SCOPES),
+        drawn=st.lists(events(), max_size=3),
+        wait_us=st.sampled_from([0, 0, 1, 10**6]),
+        fails=st.sampled_from([False] * 5 + [True]),
+        data=st.data(),
+    )
+    def write(self, scope: Scope, drawn: list[Event], wait_us: int, fails: bool, data: st.DataObject) -> None:
+        fresh = build_ledger(self.entropy)
+        self.recorded_us += wait_us
+        rows, edge = self.build(scope, fresh, drawn)
+        ids = [*self.ids_of(scope), *(row.event_id for row in rows)]
+        models = [model.model_no for model in self.memory.find_models()]
+        changes = data.draw(st.lists(changes_at(len(ids) - 1, ids, models), max_size=4)) if ids else []
+
+        def act(storage: Storage) -> Picture:
+            with storage.transaction(scope, fresh, durable=False) as tx:
+                tx.append(rows, edge)
+                tx.apply(changes)
+                seen = picture_of(tx)
+                if fails:
+                    raise BlockFailsError
+            return seen
+
+        self.touched = scope
+        self.on_both(act)
+
+    @rule(scope=st.sampled_from(SCOPES), drawn=st.lists(events(), min_size=1, max_size=2), shift=st.integers(-2, 2))
+    def append_at_another_seq(self, scope: Scope, drawn: list[Event], shift: int) -> None:
+        fresh = build_ledger(self.entropy)
+        rows, edge = self.build(scope, fresh, drawn)
+
+        def act(storage: Storage) -> None:
+            with storage.transaction(scope, fresh, durable=False) as tx:
+                tx.append([row._replace(seq=row.seq + shift) for row in rows], edge)
+
+        self.touched = scope
+        self.on_both(act)
+
+    @rule(scope=st.sampled_from(SCOPES), drawn=st.lists(events(), max_size=2), data=st.data())
+    def append_an_event_again(self, scope: Scope, drawn: list[Event], data: st.DataObject) -> None:
+        ids = self.ids_of(scope)
+        if not ids:
+            return
+        fresh = build_ledger(self.entropy)
+        rows, edge = self.build(scope, fresh, drawn)
+        again = NewEvent(
+            len(ids) + len(rows), data.draw(st.sampled_from(ids)), 1, 0, b"d", b"", b"l", b"s" * 16, b"{}", None
+        )
+
+        def act(storage: Storage) -> None:
+            with storage.transaction(scope, fresh, durable=False) as tx:
+                tx.append([*rows, again], edge)
+
+        self.touched = scope
+        self.on_both(act)
+
+    @rule(scope=st.sampled_from(SCOPES), drawn=events(), at_us=st.integers(0, 9))
+    def erase_scope(self, scope: Scope, drawn: Event, at_us: int) -> None:
+        fresh = build_ledger(self.entropy)
+        rows, edge = self.build(scope, fresh, [drawn])
+
+        def act(storage: Storage) -> bytes:
+            with storage.transaction(scope, fresh, durable=False) as tx:
+                tx.apply([EraseLedger(at_us)])
+                tx.append(rows, edge)
+                return tx.head.ledger_id
+
+        self.touched = self.on_both(act) or scope
+
+    @rule(name=st.sampled_from(["a", "A", "b"]))
+    def drop_tenant(self, name: str) -> None:
+        self.on_both(lambda storage: storage.drop_tenant(name))
+
+    @rule(probe=st.integers(0, 2))
+    def keep_model(self, probe: int) -> None:
+        self.on_both(lambda storage: storage.keep_model("model", 2, bytes([probe])))
+
+    @rule(name=st.sampled_from(["a", "b"]), value=st.text(st.characters(exclude_characters="\x00", codec="utf-8")))
+    def keep_setting(self, name: str, value: str) -> None:
+        self.on_both(lambda storage: storage.keep_setting(name, value))
+
+    @rule()
+    def clean(self) -> None:
+        """A machine that adds any rows may leave some that SQLite calls orphans; then neither is cleaned."""
+        outcome = self.sqlite.clean(wait_s=SHORT_WAIT_S)
+        if outcome.blocked is None:
+            assert list(outcome.completed) == list(self.memory.clean(wait_s=0).completed)
+
+    # --- What has to hold
+
+    def see(self, storage: Storage, of: Scope | bytes) -> Picture | None:
+        return picture_of_scope(storage, of, request_hashes=REQUESTS, session_hashes=sorted(self.sessions)[:3])
+
+    @invariant()
+    def they_agree_on_what_was_touched(self) -> None:
+        assert find_differences(self.see(self.sqlite, self.touched), self.see(self.memory, self.touched)) == {}
+        assert find_differences(picture_of_archive(self.sqlite), picture_of_archive(self.memory)) == {}
+
+    def teardown(self) -> None:
+        self.held.close()
+        erased = [row.ledger_id for row in self.memory.read_scopes(erased=True, limit=ALL)]
+        for of in (*SCOPES, *erased):
+            assert find_differences(self.see(self.sqlite, of), self.see(self.memory, of)) == {}
+        self.sqlite.close()
+        self.folder.cleanup()
+
+
+class FileMachine(StorageMachine):
+    """The same with a file: it can be closed and opened, and views stay open while others write."""
+
+    def open_sqlite(self) -> SqliteStorage:
+        return SqliteStorage(Path(self.folder.name) / "archive.db", durability="normal")
+
+    @rule()
+    def open_again(self) -> None:
+        self.let_go()
+        self.sqlite.close()
+        self.sqlite = self.open_sqlite()
+
+    @precondition(lambda self: len(self.views) < 4)
+    @rule(scope=st.sampled_from(SCOPES))
+    def hold(self, scope: Scope) -> None:
+        """Open a view on both and keep it."""
+        for storage in (self.sqlite, self.memory):
+            view = self.held.enter_context(storage.snapshot(scope))
+            if view is not None:
+                self.views.append((view, picture_of(view)))
+
+    @rule()
+    def let_go(self) -> None:
+        self.views.clear()
+        self.held.close()
+
+    @invariant()
+    def views_do_not_change(self) -> None:
+        for view, before in self.views:
+            assert find_differences(picture_of(view), before) == {}
+
+
+TestStorageInMemory = StorageMachine.TestCase
+TestStorageInMemory.settings = settings(max_examples=25, stateful_step_count=20)
+TestStorageInFile = FileMachine.TestCase
+TestStorageInFile.settings = settings(max_examples=15, stateful_step_count=20)
