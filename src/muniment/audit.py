@@ -20,7 +20,7 @@ from muniment.adapters.tokenizer import tokenize
 from muniment.archive import Archive, open_archive
 from muniment.archive import Memory as ScopeMemory
 from muniment.core.bm25 import rank_documents
-from muniment.core.check import check_chars, check_count, check_event
+from muniment.core.check import check_chars, check_count
 from muniment.core.fold import replay
 from muniment.core.project import analyse_event
 from muniment.core.text import query_terms
@@ -147,27 +147,10 @@ class Memory:
 
         Nothing found is recorded too. `session_id` tags the Recall and filters nothing.
 
-        Raises: ValueError, with nothing stored, for an empty query, a limit that `search` refuses, and fields that an
-                event refuses.
-        Cost:   O(the scope): it is replayed and searched, again if what was found is deleted at that moment.
+        Raises: UsageError, with nothing stored, for an empty query and for what `search` refuses; LimitExceededError.
+        Cost:   that of a keyword search in the scope's index, and one append.
         """
-        memory = self._opened()
-        if query == "":
-            raise UsageError("a query has at least one character; nothing was stored")
-        asked = Recall(query=query, session_id=session_id, source=source, actor=actor)
-        check_event(asked)
-        refused: list[Content] | None = None
-        refusal = UsageError()
-        while True:
-            found = search(memory.replay(), query, limit=limit)
-            if found == refused:
-                raise refusal
-            try:
-                return memory.record(asked.model_copy(update={"recalled": tuple(item.id for item in found)})), found
-            except UsageError as error:
-                # Somebody may have deleted one of them since the replay, and the ledger takes no Recall of it. Then the
-                # next search cannot find it; if it finds the same again, the refusal has another cause.
-                refused, refusal = found, error
+        return self._opened().recall(query, limit=limit, session_id=session_id, source=source, actor=actor)
 
     def delete(
         self,
@@ -273,7 +256,7 @@ def _check_limit(limit: object) -> None:
 
 
 def _rarest(terms: Sequence[str], documents: Sequence[Sequence[str]]) -> Sequence[str]:
-    """At most 64 of the terms, in their order: those that fewest documents hold, but one at least."""
+    """At most 64 of the terms, in their order: the rarest of those that any document holds."""
     if len(terms) <= QUERY_TERMS_MAX:
         return terms
     holding = dict.fromkeys(terms, 0)

@@ -29,6 +29,7 @@ same call may succeed later without anybody acting.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 
@@ -134,6 +135,9 @@ class ConflictError(MunimentError):
 
     code = "conflict"
 
+    receipts: Sequence[object] = ()
+    """Of a tenant that could not be dropped whole: the receipts of the scopes that are erased."""
+
     def __init__(self, message: str | None = None, *, expected: object = None, actual: object = None) -> None:
         super().__init__(message)
         self.expected = expected
@@ -167,6 +171,11 @@ class CleanPendingError(StorageBusyError):
     """The content is already unreachable, but the files still hold bytes of it: run the clean step again."""
 
     code = "clean_pending"
+
+    receipt: object = None
+    """The receipt of the destruction."""
+    count: int = 0
+    """How many facts it destroyed."""
 
 
 class StorageUnavailableError(StorageError):

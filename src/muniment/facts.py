@@ -18,13 +18,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import copy_context
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Final, Literal, Protocol, TypeVar, cast, runtime_checkable
+from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
 from uuid import UUID
 
 from pydantic import (
     AfterValidator,
     BaseModel,
-    ConfigDict,
     Field,
     JsonValue,
     PlainSerializer,
@@ -35,23 +34,23 @@ from pydantic import (
 
 from muniment.archive import Archive
 from muniment.archive import Memory as ScopeMemory
+from muniment.archive.arguments import build_event
 from muniment.archive.eraser import Destroyed, Eraser
 from muniment.archive.ledger import find_id
 from muniment.archive.reader import Reader
 from muniment.archive.writer import Writer
 from muniment.core.canonical import KIND_NUMBERS, from_us
 from muniment.core.check import check_count
-from muniment.core.project import TIER_NUMBERS, draft
+from muniment.core.project import TIER_NUMBERS, Known, draft
 from muniment.core.prompt import FACTS_HEADING, build_block, show_text
-from muniment.errors import CleanPendingError, UsageError
+from muniment.errors import CleanPendingError, EmbeddingDimensionError, IntegrityError, ProviderError, UsageError
 from muniment.model.event import Instant, Note, Recall
 from muniment.model.json import FrozenDict
 from muniment.model.limits import FACT_CHARS_MAX, NAME_CHARS_MAX, PAGE_MAX
-from muniment.model.rows import EventFilter, ItemFilter, ItemRow, StoredEvent
+from muniment.model.rows import ItemFilter
 from muniment.model.scope import check_name
 from muniment.model.tool import Tool
 from muniment.ports.clock import Clock, Entropy, system_clock, system_entropy
-from muniment.ports.storage import Snapshot
 
 __all__ = [
     "ArchiveMemory",
@@ -138,10 +137,8 @@ def _no_labels() -> Mapping[str, str]:
     return _freeze_labels({})
 
 
-class Caller(BaseModel):
+class Caller(BaseModel, frozen=True, extra="forbid"):
     """Who calls: a tenant, and what its application knows of the caller, which never decides whose facts are meant."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     tenant: Annotated[StrictStr, AfterValidator(partial(check_name, "tenant"))]
     principal: Annotated[StrictStr, _text("principal", at_least=0, at_most=NAME_CHARS_MAX)] | None = None
@@ -160,10 +157,8 @@ class Caller(BaseModel):
             super().__init__(**dict(zip(names, values, strict=False)), **fields)
 
 
-class MemoryKey(BaseModel):
+class MemoryKey(BaseModel, frozen=True, extra="forbid"):
     """Where the facts of one end user are: both parts, compared by equality and nothing else. `memory_key` makes it."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     tenant: Annotated[StrictStr, AfterValidator(partial(check_name, "tenant"))]
     end_user_id: Annotated[StrictStr, AfterValidator(partial(check_name, "end_user_id"))]
@@ -184,10 +179,8 @@ def memory_key(scope: HasTenant, end_user_id: str) -> MemoryKey:
 # --- The port ---------------------------------------------------------------------------------------------------------
 
 
-class Memory(BaseModel):
+class Memory(BaseModel, frozen=True, extra="forbid"):
     """One fact, as it was stored."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: Annotated[StrictStr, _text("id", at_least=1, at_most=FACT_ID_CHARS_MAX)]
     key: MemoryKey
@@ -348,8 +341,8 @@ class ArchiveMemory:
         """As the port; StorageBusyError and StorageUnavailableError of the archive arrive as they are."""
         key = memory_key(scope, end_user_id)
         _check_content(content)
-        note = await _in_thread(partial(self._memory(key).remember, content, tier="core", source="facts"))
-        return _fact(key, note)
+        note = await _in_thread(partial(_store, self._memory(key), content))
+        return _as_memory(key, note)
 
     async def forget(self, scope: HasTenant, end_user_id: str, memory_id: str) -> bool:
         """As the port: unreachable when it returns; the files follow with the archive's next clean step (F10)."""
@@ -368,11 +361,11 @@ class ArchiveMemory:
         key = memory_key(scope, end_user_id)
         limit = _check_limit(limit)
 
-        def first(notes: Iterator[Note]) -> list[Note]:
-            return list(islice(notes, limit))
+        def first(facts: Iterator[_Fact]) -> list[_Fact]:
+            return list(islice(facts, limit))
 
         notes = await _in_thread(partial(_hand_out, self._memory(key), first, source="facts.recall"))
-        return tuple(_fact(key, note) for note in notes)
+        return tuple(_as_memory(key, note) for note in notes)
 
     async def erase(self, scope: HasTenant, end_user_id: str) -> int:
         """As the port: facts, notes of every tier, messages, documents, reads, tombstones, and the name of the scope.
@@ -409,11 +402,11 @@ class ArchiveMemory:
         build_block(FACTS_HEADING, (), budget_chars)
         blocks: list[str] = []
 
-        def shown(notes: Iterator[Note]) -> list[Note]:
-            facts = list(notes)
-            block = build_block(FACTS_HEADING, [*fixed, *(note.content for note in facts)], budget_chars)
+        def shown(facts: Iterator[_Fact]) -> list[_Fact]:
+            found = list(facts)
+            block = build_block(FACTS_HEADING, [*fixed, *(fact.note.content for fact in found)], budget_chars)
             blocks.append(block.text)
-            return facts[: max(0, block.shown - len(fixed))]
+            return found[: max(0, block.shown - len(fixed))]
 
         await _in_thread(partial(_hand_out, self._memory(key), shown, source="facts.prompt", session_id=session_id))
         return blocks[-1]
@@ -427,7 +420,8 @@ class ArchiveMemory:
         _check_content(content)
 
         def find(reader: Reader) -> Note | None:
-            return _find_text(_read_facts(reader), content, lambda note: note.content)
+            found = _find_text(_read_facts(reader), content, lambda fact: fact.note.content)
+            return None if found is None else found.note
 
         return await _in_thread(partial(_forget_one, self._memory(key), find))
 
@@ -435,7 +429,7 @@ class ArchiveMemory:
         return self._archive.memory(key.end_user_id, tenant=key.tenant)
 
 
-def _fact(key: MemoryKey, note: Note) -> Memory:
+def _as_memory(key: MemoryKey, note: Note) -> Memory:
     return Memory(id=str(note.id), key=key, content=note.content, created_at=note.timestamp)
 
 
@@ -453,8 +447,12 @@ async def _in_thread(work: Callable[[], T]) -> T:
 
 _NOTE: Final = KIND_NUMBERS["note"]
 _CORE: Final = TIER_NUMBERS["core"]
-_GAP_MAX: Final = 16
-"""Seqs between two facts that are read with one statement: skipping an event is cheaper than asking again."""
+
+
+class _Fact(NamedTuple):
+    note: Note
+    root_seq: int
+    """The chain that its use is counted under."""
 
 
 def _is_fact(note: object) -> bool:
@@ -462,30 +460,21 @@ def _is_fact(note: object) -> bool:
     return isinstance(note, Note) and note.tier == "core" and 1 <= len(note.content) <= FACT_CHARS_MAX
 
 
-def _read_facts(reader: Reader) -> Iterator[Note]:
+def _read_facts(reader: Reader) -> Iterator[_Fact]:
     """The visible facts of a ledger in seq order, read as they are asked for."""
     first = 0
     while True:
         rows = reader.view.read_items(ItemFilter(first=first, kinds={_NOTE}, tiers={_CORE}), limit=PAGE_MAX)
-        for event in _read_events_of(reader.view, rows):
-            note = reader.decode_one(event)
+        events = reader.view.find_by_seqs([row.seq for row in rows])
+        for row in rows:
+            if row.seq not in events:
+                raise IntegrityError(f"the item at seq {row.seq} has no event", seq=row.seq)
+            note = reader.decode_one(events[row.seq])
             if _is_fact(note):
-                yield cast("Note", note)
+                yield _Fact(cast("Note", note), row.root_seq)
         if len(rows) < PAGE_MAX:
             return
         first = rows[-1].seq + 1
-
-
-def _read_events_of(view: Snapshot, rows: Sequence[ItemRow]) -> Iterator[StoredEvent]:
-    """The events of these items in seq order; items that lie near each other are read with one statement."""
-    start = 0
-    for end in range(1, len(rows) + 1):
-        if end == len(rows) or rows[end].seq - rows[end - 1].seq > _GAP_MAX:
-            first, last = rows[start].seq, rows[end - 1].seq
-            wanted = {row.seq for row in rows[start:end]}
-            events = view.read_events(EventFilter(first=first, last=last, kinds={_NOTE}), limit=last - first + 1)
-            yield from (event for event in events if event.seq in wanted)
-            start = end
 
 
 def _find_fact(fact_id: UUID, reader: Reader) -> Note | None:
@@ -498,28 +487,47 @@ def _find_fact(fact_id: UUID, reader: Reader) -> Note | None:
     return None if item is None or item.superseded_seq is not None else cast("Note", note)
 
 
+def _store(memory: ScopeMemory, content: str) -> Note:
+    """The fact as a note; where the embedder fails, stored without a vector, which `reindex` makes (engine.md E12)."""
+    try:
+        return memory.remember(content, tier="core", source="facts")
+    except (ProviderError, EmbeddingDimensionError):
+        engine = memory._engine  # pyright: ignore[reportPrivateUsage]
+        note = Note(id=engine.new_id(), timestamp=from_us(engine.clock()), content=content, tier="core", source="facts")
+        with engine.storage.transaction(memory.scope, engine.new_ledger()) as tx:
+            (stored,) = Writer(engine, tx).append([draft(note, engine.tokenizer)])
+        return cast("Note", stored)
+
+
 def _hand_out(
     memory: ScopeMemory,
-    choose: Callable[[Iterator[Note]], list[Note]],
+    choose: Callable[[Iterator[_Fact]], list[_Fact]],
     *,
     source: str,
     session_id: str | None = None,
 ) -> list[Note]:
     """The facts that `choose` takes, with one Recall of exactly these, in the transaction that read them (F13)."""
     engine = memory._engine  # pyright: ignore[reportPrivateUsage]
+    if not engine.records_reads:
+        with engine.storage.snapshot(memory.scope) as view:
+            return [fact.note for fact in choose(iter(()) if view is None else _read_facts(Reader(view)))]
     with engine.storage.transaction(memory.scope, engine.new_ledger(), durable=False) as tx:
         writer = Writer(engine, tx)
-        notes = choose(_read_facts(writer.reader))
-        recall = Recall(
+        facts = choose(_read_facts(writer.reader))
+        recall = build_event(
+            Recall,
             id=engine.new_id(),
             timestamp=from_us(engine.clock()),
             query="*",
-            recalled=tuple(note.id for note in notes),
+            recalled=tuple(fact.note.id for fact in facts),
             source=source,
             session_id=session_id,
         )
-        writer.append([draft(recall, engine.tokenizer)])
-    return notes
+        known = Known(roots_by_id={fact.note.id: fact.root_seq for fact in facts})
+        writer.append([draft(recall, engine.tokenizer)], known=known)
+        seq, ledger_id = tx.head.next_seq - 1, tx.head.ledger_id
+    engine.indexes.pass_over(ledger_id, seq, seq + 1)
+    return [fact.note for fact in facts]
 
 
 def _forget_one(memory: ScopeMemory, find: Callable[[Reader], Note | None]) -> bool:

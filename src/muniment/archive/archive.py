@@ -15,7 +15,7 @@ from muniment.archive.engine import Engine
 from muniment.archive.ledger import Ledger
 from muniment.archive.memory import Memory
 from muniment.archive.rebuilder import drop_other_vectors, embed_missing
-from muniment.archive.sweeper import Sweeper, completed
+from muniment.archive.sweeper import Sweeper, finished
 from muniment.archive.tenant import Tenant, read_scope_rows
 from muniment.archive.vectors import OnEmbedError
 from muniment.archive.verify import Progress
@@ -256,8 +256,8 @@ class Archive:
             dry_run=dry_run,
         )
         scopes = [found for row in read_scope_rows(self._engine, tenant) if (found := sweeper.sweep(row)) is not None]
-        if clean == "now" and any(scope.receipt is not None for scope in scopes):
-            scopes = completed(scopes, clean_archive(self._engine))
+        if clean == "now":
+            scopes = finished(self._engine, scopes)
         return SweepReport(action, dry_run, tuple(scopes))
 
     def stats(self) -> StorageStats:

@@ -5,12 +5,13 @@ Source: `engine.md` E21.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 from uuid import UUID
 
 from muniment.archive.engine import Engine
 from muniment.core.canonical import from_us
+from muniment.errors import ClosedError, StorageError
 from muniment.model.receipt import CleanReport, Receipt, Residue
 
 CleanStep = Literal["now", "later"]
@@ -35,10 +36,23 @@ def clean_archive(engine: Engine, *, markers: Sequence[bytes] = (), wait_s: floa
     )
 
 
-def finish(engine: Engine, receipt: Receipt, markers: Sequence[bytes]) -> Receipt:
-    """The receipt after its clean step: `clean`, or `pending` with what held the step back."""
-    report = clean_archive(engine, markers=markers)
-    if receipt.id in report.completed:
-        return receipt.completed(report)
-    update = {"state": "pending", "blocked": report.blocked, "residue": report.residue, "copies": report.copies}
-    return receipt.model_copy(update=update)
+def finish(engine: Engine, receipts: Sequence[Receipt], markers: Sequence[bytes] = ()) -> list[Receipt]:
+    """The receipts after one clean step: `clean`, or `pending` with what held the step back.
+
+    The content is destroyed by now, so no failure of the step may take the receipts along.
+    """
+    try:
+        report = clean_archive(engine, markers=markers)
+    except (StorageError, ClosedError) as error:
+        return [_held_back(receipt, {"blocked": str(error)}) for receipt in receipts]
+    found = {"blocked": report.blocked, "residue": report.residue, "copies": report.copies}
+    return [
+        receipt.completed(report)
+        if receipt.id in report.completed or receipt.state == "clean"
+        else _held_back(receipt, found)
+        for receipt in receipts
+    ]
+
+
+def _held_back(receipt: Receipt, found: Mapping[str, object]) -> Receipt:
+    return receipt.model_copy(update={"state": "pending", **found})

@@ -21,6 +21,10 @@ _HASHES_KEPT: Final = 256
 """Ledgers whose hashed terms are remembered; each takes up to a few megabytes."""
 
 
+class NoLedgerError(Exception):
+    """Leaves a transaction of a scope without the ledger it was meant for, so that none is begun or written to."""
+
+
 class Engine:
     """The parts of an archive, handed to its scopes; safe from many threads."""
 
@@ -37,7 +41,7 @@ class Engine:
     ) -> None:
         self.storage = storage
         self.vectors = VectorSpace(storage, embedder, on_embed_error)
-        self.indexes = IndexCache(storage)
+        self.indexes = IndexCache(storage, self.forget_ledger)
         self.records_reads = records_reads
         self.clock = clock
         self.entropy = entropy

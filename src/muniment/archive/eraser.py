@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 from uuid import UUID
 
+from muniment.archive.chooser import Chooser
 from muniment.archive.engine import Engine
-from muniment.archive.reader import Reader, read_in_chunks
+from muniment.archive.reader import read_in_chunks
 from muniment.archive.writer import Writer
 from muniment.core.canonical import KIND_NUMBERS, from_us, kind_name, to_us
 from muniment.core.merkle import root_of, unpack_edge
 from muniment.core.project import draft
-from muniment.errors import UsageError
 from muniment.model.event import Erasure, Note, Recall
-from muniment.model.limits import FACT_CHARS_MAX
+from muniment.model.limits import FACT_CHARS_MAX, TARGETS_MAX
 from muniment.model.receipt import Action, Receipt
 from muniment.model.report import LedgerHead
 from muniment.model.rows import (
@@ -28,7 +28,6 @@ from muniment.model.rows import (
     EraseLedger,
     EventFilter,
     Head,
-    ItemFilter,
     ItemRow,
     MoveRoots,
     PendingClean,
@@ -38,7 +37,6 @@ from muniment.model.rows import (
 )
 from muniment.ports.storage import Transaction
 
-_ERASABLE: Final = frozenset(KIND_NUMBERS[kind] for kind in ("message", "document", "note", "recall"))
 _NOTE: Final = KIND_NUMBERS["note"]
 _RECALL: Final = KIND_NUMBERS["recall"]
 
@@ -52,108 +50,21 @@ class Destroyed:
     """Bytes that stood in what was destroyed, to be searched for in the files."""
 
 
-class Eraser:
+class Eraser(Chooser):
     """One scope's ledger, locked, with what is to be destroyed in it."""
 
     def __init__(self, engine: Engine, tx: Transaction) -> None:
+        super().__init__(tx, engine.hashes_of(tx.head))
         self._engine = engine
         self._tx = tx
         self.writer = Writer(engine, tx)
-        self.reader = Reader(tx)
-
-    # --- Choosing -----------------------------------------------------------------------------------------------------
-
-    def choose_targets(self, targets: Sequence[UUID], *, derived: bool) -> list[StoredEvent]:
-        """The targets that still have content, of a keyed note with every version that ever held the key.
-
-        Raises: UsageError for an id that is unknown here, or that is a Deletion or an Erasure.
-        """
-        found = self._tx.find_events([target.bytes for target in targets])
-        chosen: dict[int, StoredEvent] = {}
-        for target in targets:
-            row = found.get(target.bytes)
-            if row is None:
-                raise UsageError(f"cannot forget {target}: there is no such event in this scope; nothing was destroyed")
-            if row.kind not in _ERASABLE:
-                raise UsageError(f"cannot forget {target}: it is a {kind_name(row.kind)}; nothing was destroyed")
-            self._take(row, chosen)
-        if derived:
-            self._take_derived(chosen)
-        return [chosen[seq] for seq in sorted(chosen)]
-
-    def _take(self, row: StoredEvent, chosen: dict[int, StoredEvent], *, later: bool = True) -> None:
-        """Choose an event; of a note with a key also the other versions, so that no older one comes back.
-
-        Without `later`, only those before it.
-        """
-        if row.body is None or row.seq in chosen:
-            return
-        chosen[row.seq] = row
-        if row.kind != _NOTE:
-            return
-        note = self.reader.decode_one(row)
-        key_hash = self.writer.hashes.key(note.key) if isinstance(note, Note) else None
-        if key_hash is not None:
-            for item in self._tx.find_by_key(key_hash):
-                if item.seq > row.seq and not later:
-                    break
-                for version in self._tx.read_events(EventFilter(first=item.seq, last=item.seq), limit=1):
-                    chosen.setdefault(version.seq, version)
-
-    def _take_derived(self, chosen: dict[int, StoredEvent]) -> None:
-        """What was derived from what goes, and from that, to the end."""
-        notes = [
-            (row, note)
-            for row in read_in_chunks(self._tx, EventFilter(kinds={_NOTE}))
-            if row.body is not None and isinstance(note := self.reader.decode_one(row), Note) and note.derived_from
-        ]
-        growing = True
-        while growing:
-            gone = {UUID(bytes=row.event_id) for row in chosen.values()}
-            before = len(chosen)
-            for row, note in notes:
-                if not gone.isdisjoint(note.derived_from):
-                    self._take(row, chosen)
-            growing = len(chosen) > before
-
-    def find_expired(self, now_us: int, *, hidden: bool) -> list[StoredEvent]:
-        """The items that need not be kept after that instant.
-
-        With `hidden`, deleted and superseded ones too, and the versions before an expired one.
-        """
-        where = ItemFilter(retained_until_us=now_us, hidden=hidden)
-        chosen: dict[int, StoredEvent] = {}
-        for item in self._tx.read_items(where, limit=self._tx.count_items(where)):
-            for row in self._tx.read_events(EventFilter(first=item.seq, last=item.seq), limit=1):
-                if hidden:
-                    self._take(row, chosen, later=False)
-                else:
-                    chosen[row.seq] = row
-        return [chosen[seq] for seq in sorted(chosen)]
-
-    def find_recalls_before(self, recorded_us: int | None) -> list[StoredEvent]:
-        """The reads recorded before that instant that still have their content."""
-        if recorded_us is None:
-            return []
-        where = EventFilter(last=self._tx.find_seq_at(recorded_us - 1), kinds={_RECALL})
-        return [row for row in read_in_chunks(self._tx, where) if row.body is not None]
-
-    def choose_session(self, session_id: str) -> list[StoredEvent]:
-        """Everything of one session that can be destroyed, with all versions of its keyed notes."""
-        where = EventFilter(kinds=_ERASABLE, session_hash=self.writer.hashes.session(session_id))
-        chosen: dict[int, StoredEvent] = {}
-        for row in list(read_in_chunks(self._tx, where)):
-            event = self.reader.decode_one(row)
-            if getattr(event, "session_id", None) == session_id:
-                self._take(row, chosen)
-        return [chosen[seq] for seq in sorted(chosen)]
 
     # --- Destroying ---------------------------------------------------------------------------------------------------
 
     def erase_events(
         self, rows: Collection[StoredEvent], *, action: Action, reason: str, requested_by: str | None
     ) -> Destroyed:
-        """Destroy these contents and record one Erasure; without any, nothing happens."""
+        """Destroy these contents and record an Erasure of each 10,000; without any, nothing happens."""
         before = self._tx.head
         if not rows:
             return Destroyed(self._receipt(action, (), before, before, {}, reason, requested_by, 0, found=False))
@@ -166,15 +77,17 @@ class Eraser:
         self._tx.apply([EraseEvents([(row.seq, row.event_id) for row in rows])])
         self._mend_chains(items.values())
         self._recount(touched)
-        erasure = Erasure(
-            id=self._engine.new_id(),
-            timestamp=from_us(self._engine.clock()),
-            targets=ids,
-            count=len(rows),
-            reason=reason,
-            requested_by=requested_by,
-        )
-        self.writer.append([draft(erasure, self._engine.tokenizer)])
+        for start in range(0, len(ids), TARGETS_MAX):
+            targets = ids[start : start + TARGETS_MAX]
+            erasure = Erasure(
+                id=self._engine.new_id(),
+                timestamp=from_us(self._engine.clock()),
+                targets=targets,
+                count=len(targets),
+                reason=reason,
+                requested_by=requested_by,
+            )
+            self.writer.append([draft(erasure, self._engine.tokenizer)])
         receipt = self._receipt(action, ids, before, self._tx.head, _count(rows), reason, requested_by, facts)
         self._tx.apply([AwaitClean(_pending_of(receipt, before))])
         return Destroyed(receipt, markers)

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Final
 
 from muniment.core.scope_index import ScopeIndex
+from muniment.errors import ClosedError, StorageError
 from muniment.model.rows import IndexRow
 from muniment.ports.storage import Snapshot, Storage
 
@@ -39,8 +41,10 @@ class _Entry:
 class IndexCache:
     """The indexes of the scopes searched last. Safe from many threads."""
 
-    def __init__(self, storage: Storage, *, bytes_max: int = CACHE_BYTES) -> None:
+    def __init__(self, storage: Storage, on_stale: Callable[[bytes], None], *, bytes_max: int = CACHE_BYTES) -> None:
+        """`on_stale` is told of a ledger that lost rows, so that whatever else is kept of it goes too."""
         self._storage = storage
+        self._on_stale = on_stale
         self._bytes_max = bytes_max
         self._lock = threading.Lock()
         self._entries: OrderedDict[tuple[bytes, int | None], _Entry] = OrderedDict()
@@ -126,11 +130,17 @@ class IndexCache:
         for key, epoch in cached:
             if self._closed:
                 return
-            with self._storage.snapshot(key[0]) as view:
-                stale = view is None or view.head.epoch != epoch
-            if stale:
-                self.forget(key[0])
+            if self._is_stale(key[0], epoch):
+                self._on_stale(key[0])
         self._watch()
+
+    def _is_stale(self, ledger_id: bytes, epoch: int) -> bool:
+        """Whether the ledger lost rows; what cannot be asked now is asked again at the next look."""
+        try:
+            with self._storage.snapshot(ledger_id) as view:
+                return view is None or view.head.epoch != epoch
+        except (StorageError, ClosedError):
+            return False
 
 
 def _refresh(index: ScopeIndex, view: Snapshot, first: int, model_no: int | None) -> None:

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import cast
 from uuid import UUID
 
-from muniment.archive.arguments import find_id, parse_instant, parse_seq, parse_text
+from muniment.archive.arguments import find_id, parse_instant, parse_seq, parse_text, parse_texts
 from muniment.archive.engine import Engine
 from muniment.archive.eraser import head_of
 from muniment.archive.listing import Listing
@@ -59,6 +59,16 @@ class Ledger:
             return None
         with self._engine.storage.snapshot(self._address) as view:
             return None if view is None else Reader(view).find(wanted)
+
+    def get_item(self, event_id: UUID | str) -> Item | None:
+        """The item of that id as it stands now: hidden or not, how often it was used; None if it is no content here."""
+        wanted = find_id(event_id)
+        with self._engine.storage.snapshot(self._address) as view:
+            row = None if view is None or wanted is None else view.find_events([wanted.bytes]).get(wanted.bytes)
+            if view is None or row is None:
+                return None
+            rows = view.find_items([row.seq])
+            return next(iter(Reader(view).items(list(rows.values()), view.head.next_seq)), None)
 
     def get_live(self, key: str) -> Note | None:
         """The live note of a key: neither deleted nor superseded."""
@@ -127,8 +137,8 @@ class Ledger:
             first=0,
             last=at_seq,
             at_seq=at_seq,
-            kinds=None if kinds is None else {_kind_number(kind, CONTENT_KINDS) for kind in kinds},
-            tiers=None if tiers is None else {_tier_number(tier) for tier in tiers},
+            kinds=kind_numbers(kinds),
+            tiers=tier_numbers(tiers),
             hidden=hidden,
         )
         return Listing(source)
@@ -203,7 +213,24 @@ def _kind_number(kind: str, kinds: Sequence[str]) -> int:
     return KIND_NUMBERS[kind]
 
 
-def _tier_number(tier: str) -> int:
-    if tier not in TIERS:
-        raise UsageError(f"tier {tier!r} is not one of {', '.join(TIERS)}")
-    return TIER_NUMBERS[tier]
+def kind_numbers(kinds: Collection[str] | None) -> frozenset[int] | None:
+    """The numbers of kinds of content; None for all.
+
+    Raises: UsageError for a kind that there is not.
+    """
+    return (
+        None if kinds is None else frozenset(_kind_number(kind, CONTENT_KINDS) for kind in parse_texts("kinds", kinds))
+    )
+
+
+def tier_numbers(tiers: Collection[str] | None) -> frozenset[int] | None:
+    """The numbers of tiers; None for all.
+
+    Raises: UsageError for a tier that there is not.
+    """
+    if tiers is None:
+        return None
+    for tier in parse_texts("tiers", tiers):
+        if tier not in TIERS:
+            raise UsageError(f"tier {tier!r} is not one of {', '.join(TIERS)}")
+    return frozenset(TIER_NUMBERS[tier] for tier in tiers)

@@ -13,15 +13,18 @@ from pydantic import JsonValue
 
 from muniment.archive.arguments import build_event, parse_ids, parse_text, parse_texts
 from muniment.archive.cleaning import CleanStep, finish
-from muniment.archive.engine import Engine
+from muniment.archive.engine import Engine, NoLedgerError
 from muniment.archive.eraser import Destroyed, Eraser, nothing_to_erase
-from muniment.archive.ledger import Ledger
+from muniment.archive.ledger import Ledger, kind_numbers, tier_numbers
+from muniment.archive.reader import Reader
 from muniment.archive.rebuilder import rebuild_projections
 from muniment.archive.search import Searcher, parse_moment, parse_request, plain_request
+from muniment.archive.standing import Standing, is_standing, standing_of
+from muniment.archive.vectors import OnEmbedError
 from muniment.archive.writer import Writer
 from muniment.core.canonical import from_us
 from muniment.core.check import check_count, check_request_id
-from muniment.core.project import Draft, draft, embedded_text
+from muniment.core.project import Draft, Known, draft, embedded_text
 from muniment.core.prompt import build_memory_block
 from muniment.errors import ConflictError, UsageError
 from muniment.model.event import (
@@ -39,11 +42,12 @@ from muniment.model.event import (
     event_to_dict,
 )
 from muniment.model.hit import Hit
-from muniment.model.item import text_of
+from muniment.model.item import Item
 from muniment.model.limits import ADD_MANY_MAX
 from muniment.model.receipt import Receipt
-from muniment.model.rows import KeepVectors, ModelRow, VectorRow
+from muniment.model.rows import ItemFilter, KeepVectors, ModelRow, VectorRow
 from muniment.model.scope import Scope
+from muniment.ports.storage import Transaction
 
 C = TypeVar("C", Message, Document, Note)
 
@@ -55,6 +59,9 @@ class Unset(Enum):
 
 
 UNSET: Final = Unset.UNSET
+
+Embedded = tuple[ModelRow, list[tuple[int, bytes]]]
+"""A model, and vectors as codes with the index of the event that each belongs to."""
 
 
 class Memory(Ledger):
@@ -112,9 +119,13 @@ class Memory(Ledger):
         source: str = "unknown",
         actor: str | None = None,
         if_absent: bool = False,
+        on_embed_error: OnEmbedError | None = None,
         request_id: str | None = None,
     ) -> Note:
         """Store a note; with `if_absent`, the live note of equal text and tier instead, if there is one.
+
+        `on_embed_error="keyword"` stores it without a vector where the embedder fails, whatever the archive was opened
+        with.
 
         Raises: as `add`.
         """
@@ -139,7 +150,7 @@ class Memory(Ledger):
         def find(writer: Writer) -> Note | None:
             return writer.find_same(tier, text) if if_absent else None
 
-        return cast("Note", self._append_one(note, request_id, call, find=find))
+        return cast("Note", self._append_one(note, request_id, call, find=find, on_embed_error=on_embed_error))
 
     def put(
         self,
@@ -245,6 +256,34 @@ class Memory(Ledger):
             call = _call("delete", **{name: fields[name] for name in fields if name not in ("id", "timestamp")})
         return cast("Deletion", self._append_one(deletion, request_id, call))
 
+    def change(self, decide: Callable[[Standing], Sequence[Note | Deletion]]) -> list[Event]:
+        """Store what follows from the notes as they stand: compare-and-set over all of them.
+
+        `decide` is asked outside the lock and its answer stored only if no note came, went or was replaced meanwhile;
+        else it is asked again. Where it answers with nothing, nothing is stored and no ledger is begun.
+
+        Raises: what `decide` raises; ConflictError when others kept changing the notes for ten tries; else as
+                `add_many`.
+        """
+        tokenizer = self._engine.tokenizer
+        for _ in range(_TRIES):
+            with self._engine.storage.snapshot(self._scope) as view:
+                standing = standing_of(view)
+            events = decide(standing)
+            if not events:
+                return []
+            check_count("change", len(events), ADD_MANY_MAX, "events")
+            drafts = [draft(event, tokenizer) for event in events]
+            embedded = self._embed(events, None)
+            with self._engine.storage.transaction(self._scope, self._engine.new_ledger()) as tx:
+                if is_standing(standing, tx):
+                    stored = Writer(self._engine, tx).append(drafts)
+                    _keep_vectors(tx, embedded, len(stored))
+                    return stored
+                if tx.head.next_seq == 0:
+                    raise ConflictError("ledger replaced: the scope was erased while it was changed")
+        raise ConflictError(f"the notes of this scope were changed by others {_TRIES} times in a row: retry")
+
     def _append_one(
         self,
         event: Event,
@@ -253,8 +292,9 @@ class Memory(Ledger):
         *,
         find: Callable[[Writer], Event | None] | None = None,
         build: Callable[[Writer], Event] | None = None,
+        on_embed_error: OnEmbedError | None = None,
     ) -> Event:
-        (stored,) = self._append([event], request_id, call, find=find, build=build)
+        (stored,) = self._append([event], request_id, call, find=find, build=build, on_embed_error=on_embed_error)
         return stored
 
     def _append(
@@ -265,6 +305,7 @@ class Memory(Ledger):
         *,
         find: Callable[[Writer], Event | None] | None = None,
         build: Callable[[Writer], Event] | None = None,
+        on_embed_error: OnEmbedError | None = None,
     ) -> list[Event]:
         """Store the events in one transaction.
 
@@ -276,7 +317,7 @@ class Memory(Ledger):
             check_request_id(request_id)
         tokenizer = self._engine.tokenizer
         drafts = [draft(event, tokenizer) for event in events]
-        embedded = self._embed(events)
+        embedded = self._embed(events, on_embed_error)
         durable = not all(isinstance(event, Recall) for event in events)
         with self._engine.storage.transaction(self._scope, self._engine.new_ledger(), durable=durable) as tx:
             writer = Writer(self._engine, tx)
@@ -289,18 +330,15 @@ class Memory(Ledger):
             if build is not None:
                 drafts = [_rebuilt(drafts[0], build(writer), self._engine)]
             stored = writer.append(drafts)
-            if embedded is not None:
-                model, codes = embedded
-                first = tx.head.next_seq - len(stored)
-                tx.apply([KeepVectors([VectorRow(first + at, model.model_no, code) for at, code in codes])])
+            _keep_vectors(tx, embedded, len(stored))
             if request_id is not None:
                 writer.keep_answer(request_id, call, stored)
         return stored
 
-    def _embed(self, events: Sequence[Event]) -> tuple[ModelRow, list[tuple[int, bytes]]] | None:
+    def _embed(self, events: Sequence[Event], on_embed_error: OnEmbedError | None) -> Embedded | None:
         """The vectors of the content among the events, by index; None where it is stored without."""
         texts = [(at, text) for at, event in enumerate(events) if (text := embedded_text(event))]
-        found = self._engine.vectors.embed_items([text for _, text in texts])
+        found = self._engine.vectors.embed_items([text for _, text in texts], on_error=on_embed_error)
         if found is None:
             return None
         model, codes = found
@@ -416,28 +454,70 @@ class Memory(Ledger):
 
         Raises: UsageError for a budget below 80 characters or a tier that there is not.
         """
-        notes = [item.event for item in self.items(kinds=("note",), tiers=tiers)]
-        block = build_memory_block([text_of(note) for note in notes], budget_chars)
-        request: dict[str, JsonValue] = {
-            "call": "prompt",
-            "tiers": list(tiers),
-            "budget_chars": budget_chars,
-            "sha256": sha256(block.text.encode()).hexdigest(),
-        }
-        if self._engine.records_reads:
+        build_memory_block((), budget_chars)
+        text = ""
+
+        def show(items: Iterable[Item]) -> Sequence[Item]:
+            nonlocal text
+            found = list(items)
+            block = build_memory_block([item.text for item in found], budget_chars)
+            text = block.text
+            return found[: block.shown]
+
+        def describe() -> Mapping[str, JsonValue]:
+            digest = sha256(text.encode()).hexdigest()
+            return {"call": "prompt", "tiers": list(tiers), "budget_chars": budget_chars, "sha256": digest}
+
+        self.hand_out(
+            show, kinds=("note",), tiers=tiers, request=describe, session_id=session_id, source=source, actor=actor
+        )
+        return text
+
+    def hand_out(
+        self,
+        choose: Callable[[Iterable[Item]], Sequence[Item]],
+        *,
+        query: str = "*",
+        kinds: Collection[str] | None = None,
+        tiers: Collection[str] | None = None,
+        request: Callable[[], Mapping[str, JsonValue]] | None = None,
+        session_id: str | None = None,
+        source: str = "unknown",
+        actor: str | None = None,
+    ) -> list[Item]:
+        """Hand visible items to a model or a caller, and record it, as one act.
+
+        In one transaction `choose` is given the visible items, oldest first, and answers with those that are handed
+        out, in order; one Recall names exactly these. `request` is asked afterwards what to write of how the read was
+        made.
+
+        Raises: LimitExceededError for more than 10,000 items, with nothing recorded.
+        Cost:   O(items of these kinds and tiers), while the writers of the scope wait.
+        """
+        where = ItemFilter(kinds=kind_numbers(kinds), tiers=tier_numbers(tiers))
+        engine = self._engine
+        if not engine.records_reads:
+            with engine.storage.snapshot(self._scope) as view:
+                return [] if view is None else list(choose(Reader(view).visible_items(where)))
+        with engine.storage.transaction(self._scope, engine.new_ledger(), durable=False) as tx:
+            writer = Writer(engine, tx)
+            chosen = list(choose(writer.reader.visible_items(where)))
             recall = build_event(
                 Recall,
-                id=self._engine.new_id(),
-                timestamp=from_us(self._engine.clock()),
-                query="*",
-                recalled=tuple([note.id for note in notes[: block.shown]]),
-                request=request,
+                id=engine.new_id(),
+                timestamp=from_us(engine.clock()),
+                query=query,
+                recalled=tuple([item.id for item in chosen]),
+                request={} if request is None else request(),
                 session_id=session_id,
                 source=source,
                 actor=actor,
             )
-            self._append_one(recall, None, {})
-        return block.text
+            known = Known(roots_by_id={item.id: item.root_seq for item in chosen})
+            writer.append([draft(recall, engine.tokenizer)], known=known)
+            head = tx.head
+        engine.indexes.pass_over(head.ledger_id, head.next_seq - 1, head.next_seq)
+        return chosen
 
     # --- Mending ------------------------------------------------------------------------------------------------------
 
@@ -527,21 +607,28 @@ class Memory(Ledger):
         try:
             with self._engine.storage.transaction(self._scope, self._engine.new_ledger()) as tx:
                 if tx.head.next_seq == 0:
-                    raise _NoLedgerError
+                    raise NoLedgerError
                 destroyed = act(Eraser(self._engine, tx))
-        except _NoLedgerError:
+        except NoLedgerError:
             return None
         if destroyed.receipt.whole_scope:
             self._engine.forget_ledger(bytes.fromhex(destroyed.receipt.ledger_id or ""))
         if clean == "later" or destroyed.receipt.state == "clean":
             return destroyed.receipt
-        return finish(self._engine, destroyed.receipt, destroyed.markers)
+        (receipt,) = finish(self._engine, [destroyed.receipt], destroyed.markers)
+        return receipt
 
 
-class _NoLedgerError(Exception):
-    """Leaves a transaction of a scope without a ledger, so that none is begun."""
+def _keep_vectors(tx: Transaction, embedded: Embedded | None, num_stored: int) -> None:
+    """Store the vectors of the events that were appended last."""
+    if embedded is None:
+        return
+    model, codes = embedded
+    first = tx.head.next_seq - num_stored
+    tx.apply([KeepVectors([VectorRow(first + at, model.model_no, code) for at, code in codes])])
 
 
+_TRIES: Final = 10
 _KEPT: Final = ("tier", "labels", "summary", "metadata", "retain_until")
 
 

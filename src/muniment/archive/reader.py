@@ -22,7 +22,7 @@ from muniment.core.canonical import (
 from muniment.errors import IntegrityError
 from muniment.model.event import Content, ErasedEvent, Event
 from muniment.model.item import Item
-from muniment.model.rows import EventFilter, ItemRow, StoredEvent
+from muniment.model.rows import EventFilter, ItemFilter, ItemRow, StoredEvent
 from muniment.ports.storage import Snapshot
 
 READ_CHUNK: Final = 2_000
@@ -110,20 +110,33 @@ class Reader:
     def items(self, rows: Sequence[ItemRow], at_seq: int) -> list[Item]:
         """The items of those rows as they stood after the event `at_seq`, with their use up to now."""
         uses = self.view.find_uses([row.root_seq for row in rows])
+        events = self.view.find_by_seqs([row.seq for row in rows])
         out: list[Item] = []
         for row in rows:
+            event = events.get(row.seq)
+            if event is None:
+                raise IntegrityError(f"the item at seq {row.seq} has no event", seq=row.seq)
             use = uses.get(row.root_seq)
             out.append(
                 Item(
-                    event=self.find_content(row.seq),
+                    event=cast("Content", self.decode_one(event)),
                     created_at=from_us(row.created_us),
                     usage_count=0 if use is None else use.times,
                     last_used_at=None if use is None else from_us(use.last_used_us),
                     deleted_seq=_up_to(row.deleted_seq, at_seq),
                     superseded_seq=_up_to(row.superseded_seq, at_seq),
+                    root_seq=row.root_seq,
                 )
             )
         return out
+
+    def visible_items(self, where: ItemFilter) -> Iterator[Item]:
+        """The visible items that pass, oldest first, a bounded number at a time."""
+        at_seq = self.view.head.next_seq
+        first = where.first
+        while rows := self.view.read_items(replace(where, first=first), limit=READ_CHUNK):
+            yield from self.items(rows, at_seq)
+            first = rows[-1].seq + 1
 
 
 def _up_to(seq: int | None, at_seq: int) -> int | None:

@@ -14,7 +14,7 @@ from uuid import UUID
 from pydantic import JsonValue
 
 from muniment.archive.arguments import build_event, parse_instant, parse_text, parse_texts
-from muniment.archive.engine import Engine
+from muniment.archive.engine import Engine, NoLedgerError
 from muniment.archive.reader import Reader
 from muniment.archive.writer import Writer
 from muniment.core.canonical import KIND_NUMBERS, from_us, to_us
@@ -329,16 +329,23 @@ class Searcher:
         session_id: str | None,
         source: str,
         actor: str | None,
+        now_us: int | None = None,
+        begins: bool = True,
     ) -> tuple[Recall, list[Hit]]:
         """Append the Recall of an answer, and the hits that are in it.
 
         What was erased since the answer was read is in neither; what was deleted since stays in both, for it was read
-        (E14). A ledger that was replaced since leaves nothing of the answer.
+        (E14). A ledger that was replaced since leaves nothing of the answer; without `begins`, it is not written to.
+
+        Raises: NoLedgerError without `begins` where the ledger of the answer is gone.
         """
         engine = self._engine
+        now_us = engine.clock() if now_us is None else now_us
         with engine.storage.transaction(scope, engine.new_ledger(), durable=False) as tx:
             hits, roots = answer.hits, answer.roots
             if tx.head.ledger_id != answer.ledger_id:
+                if not begins:
+                    raise NoLedgerError
                 hits, roots = [], {}
             elif tx.head.epoch != answer.epoch:
                 items = tx.find_items([hit.seq for hit in hits])
@@ -347,7 +354,7 @@ class Searcher:
             recall = build_event(
                 Recall,
                 id=engine.new_id(),
-                timestamp=from_us(engine.clock()),
+                timestamp=from_us(now_us),
                 query=query,
                 recalled=tuple([hit.id for hit in hits]),
                 request=request,
@@ -356,7 +363,7 @@ class Searcher:
                 actor=actor,
             )
             (stored,) = Writer(engine, tx).append(
-                [draft(recall, engine.tokenizer)], known=Known(roots_by_id=dict(roots))
+                [draft(recall, engine.tokenizer)], known=Known(roots_by_id=dict(roots)), now_us=now_us
             )
             head = tx.head
         engine.indexes.pass_over(head.ledger_id, head.next_seq - 1, head.next_seq)

@@ -5,22 +5,23 @@ Source: `audit.md` A20, `engine.md` E24.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final, Literal
 from uuid import UUID
 
-from muniment.archive.engine import Engine
+from muniment.archive.chooser import Chooser
+from muniment.archive.cleaning import finish
+from muniment.archive.engine import Engine, NoLedgerError
 from muniment.archive.eraser import Destroyed, Eraser
 from muniment.core.canonical import from_us
 from muniment.core.project import draft
 from muniment.errors import UsageError
 from muniment.model.event import Deletion
 from muniment.model.limits import TARGETS_MAX
-from muniment.model.receipt import CleanReport, ScopeSweep
-from muniment.model.rows import ItemFilter, ScopeRow, StoredEvent
+from muniment.model.receipt import ScopeSweep
+from muniment.model.rows import ScopeRow, StoredEvent
 from muniment.model.scope import Scope
-from muniment.ports.storage import Snapshot
 
 SWEEP_REASON: Final = "retain_until passed"
 
@@ -46,17 +47,25 @@ class Sweeper:
         self._dry_run = dry_run
 
     def sweep(self, row: ScopeRow) -> ScopeSweep | None:
-        """Sweep one scope; None where nothing had expired."""
+        """Sweep one scope; None where nothing had expired, or where it is gone."""
         scope = Scope(row.tenant, row.subject)
-        if not self._has_work(scope):
-            return None
-        with self._engine.storage.transaction(scope, self._engine.new_ledger()) as tx:
-            eraser = Eraser(self._engine, tx)
-            expired = eraser.find_expired(self._now_us, hidden=self._action == "erase")
-            recalls = eraser.find_recalls_before(self._recalls_before_us)
-            destroyed = None if self._dry_run else self._act(eraser, expired, recalls)
+        with self._engine.storage.snapshot(scope) as view:
+            if view is None:
+                return None
+            expired, recalls = self._choose(Chooser(view, self._engine.hashes_of(view.head)))
         if not expired and not recalls:
             return None
+        destroyed = None
+        if not self._dry_run:
+            try:
+                with self._engine.storage.transaction(scope, self._engine.new_ledger()) as tx:
+                    if tx.head.next_seq == 0:
+                        raise NoLedgerError
+                    eraser = Eraser(self._engine, tx)
+                    expired, recalls = self._choose(eraser)
+                    destroyed = self._act(eraser, expired, recalls)
+            except NoLedgerError:
+                return None
         return ScopeSweep(
             row.tenant,
             row.subject,
@@ -65,10 +74,9 @@ class Sweeper:
             receipt=None if destroyed is None else destroyed.receipt,
         )
 
-    def _has_work(self, scope: Scope) -> bool:
-        """A look before the lock, so that a sweep of many scopes locks only those that need it."""
-        with self._engine.storage.snapshot(scope) as view:
-            return view is not None and (self._recalls_before_us is not None or _has_expired(view, self._now_us))
+    def _choose(self, chooser: Chooser) -> tuple[list[StoredEvent], list[StoredEvent]]:
+        expired = chooser.find_expired(self._now_us, hidden=self._action == "erase")
+        return expired, chooser.find_recalls_before(self._recalls_before_us)
 
     def _act(self, eraser: Eraser, expired: list[StoredEvent], recalls: list[StoredEvent]) -> Destroyed | None:
         doomed = list(recalls)
@@ -93,15 +101,13 @@ class Sweeper:
             eraser.writer.append([draft(deletion, self._engine.tokenizer)])
 
 
-def completed(scopes: Iterable[ScopeSweep], report: CleanReport) -> list[ScopeSweep]:
-    """The sweeps with their receipts after a clean step."""
-    return [
-        scope if scope.receipt is None else replace(scope, receipt=scope.receipt.completed(report)) for scope in scopes
-    ]
-
-
-def _has_expired(view: Snapshot, now_us: int) -> bool:
-    return bool(view.read_items(ItemFilter(retained_until_us=now_us, hidden=True), limit=1))
+def finished(engine: Engine, scopes: Sequence[ScopeSweep]) -> list[ScopeSweep]:
+    """The sweeps with their receipts after one clean step, if any of them destroyed something."""
+    receipts = [scope.receipt for scope in scopes if scope.receipt is not None]
+    if not receipts:
+        return list(scopes)
+    after = {receipt.id: receipt for receipt in finish(engine, receipts)}
+    return [scope if scope.receipt is None else replace(scope, receipt=after[scope.receipt.id]) for scope in scopes]
 
 
 def _ids_of(rows: Iterable[StoredEvent]) -> tuple[UUID, ...]:

@@ -8,18 +8,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from muniment.archive.cleaning import CleanStep, clean_archive
+from muniment.archive.cleaning import CleanStep, finish
 from muniment.archive.engine import Engine
+from muniment.archive.eraser import nothing_to_erase
 from muniment.archive.ledger import Ledger
 from muniment.archive.memory import Memory
 from muniment.archive.search import parse_request
 from muniment.archive.tenant_search import ScopedHit, TenantSearcher
-from muniment.core.canonical import from_us
+from muniment.core.canonical import from_us, to_us
 from muniment.core.ranking import PLAIN
+from muniment.errors import ConflictError
 from muniment.model.event import ErasedEvent, Event
 from muniment.model.limits import PAGE_MAX
 from muniment.model.receipt import Receipt
-from muniment.model.rows import ScopeRow
+from muniment.model.rows import PendingClean, ScopeRow
 from muniment.model.scope import Scope, check_name
 
 
@@ -104,30 +106,37 @@ class Tenant:
             return []
         searcher = TenantSearcher(self._engine, self._name)
         hits, answers = searcher.search(request)
-        if self._engine.records_reads:
-            searcher.record(query, answers, request=request.to_record(-1), source=source, actor=actor)
-        return hits
+        if not self._engine.records_reads:
+            return hits
+        kept = searcher.record(query, answers, request=request.to_record(-1), source=source, actor=actor)
+        return [hit for hit in hits if hit.hit.id in kept]
 
     def drop(
         self, *, reason: str = "tenant dropped", requested_by: str | None = None, clean: CleanStep = "now"
     ) -> list[Receipt]:
-        """Erase every scope, one transaction each, then the tenant's name; a receipt per scope.
+        """Erase every scope, one transaction each, then the tenant's name; a receipt per scope, and one of the name.
 
         One clean step at the end serves them all. If a scope's erasure fails, those before it stay erased and the name
         stays: call it again.
 
-        Raises: ConflictError if somebody writes a new scope meanwhile.
+        Raises: ConflictError if somebody writes a new scope meanwhile; its `receipts` are those of the erased ones.
         """
         receipts = [
             Memory(self._engine, info.scope).erase(reason=reason, requested_by=requested_by, clean="later")
             for info in list(self.scopes())
             if info.scope is not None
         ]
-        self._engine.storage.drop_tenant(self._name)
-        if clean == "later" or not receipts:
-            return receipts
-        report = clean_archive(self._engine)
-        return [receipt.completed(report) for receipt in receipts]
+        dropped = nothing_to_erase(self._engine, "drop", reason, requested_by).model_copy(
+            update={"state": "unreachable"}
+        )
+        try:
+            found = self._engine.storage.drop_tenant(self._name, PendingClean(dropped.id.bytes, b"", to_us(dropped.at)))
+        except ConflictError as error:
+            error.receipts = receipts
+            raise
+        if found:
+            receipts.append(dropped)
+        return receipts if clean == "later" or not receipts else finish(self._engine, receipts)
 
     def events(self, *, kind: str | None = None) -> Iterator[tuple[Scope, Event | ErasedEvent]]:
         """The events of all its scopes, merged by the time of recording; memory for one page per scope."""

@@ -10,17 +10,18 @@ Source: `engine.md` E8, E17; `service.md` S9, S12.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
+from uuid import UUID
 
 from pydantic import JsonValue
 
-from muniment.archive.engine import Engine
+from muniment.archive.engine import Engine, NoLedgerError
 from muniment.archive.search import Answer, Searcher, SearchRequest
 from muniment.core.fuse import fuse_reciprocal
 from muniment.core.ranking import LEG_FACTOR, Found, Query, Statistics, build_query
 from muniment.core.text import query_terms
-from muniment.model.event import Recall
 from muniment.model.hit import Hit
 from muniment.model.limits import PAGE_MAX
 from muniment.model.scope import Scope
@@ -174,27 +175,32 @@ class TenantSearcher:
         source: str,
         actor: str | None = None,
         session_id: str | None = None,
-    ) -> list[Recall]:
+    ) -> frozenset[UUID]:
         """One Recall per scope that something was handed out of, one transaction each; of nothing, one unscoped.
 
-        What was asked is written into the unscoped ledger only: a query about one person has no place in the memory of
-        another, and would outlive an erasure of the first.
+        The ids that were handed out: what was erased since it was found is not among them, and a scope that was erased
+        is not begun anew. What was asked is written into the unscoped ledger only: a query about one person has no
+        place in the memory of another, and would outlive an erasure of the first.
         """
         unscoped = Scope(self._tenant, None)
         if not answers:
             with self._engine.storage.snapshot(unscoped) as view:
                 answers = {unscoped: self._searcher.answer_of(view)}
-        recalls: list[Recall] = []
+        now_us = self._engine.clock()
+        handed_out: set[UUID] = set()
         for scope, answer in answers.items():
             own = scope == unscoped
-            recall, _ = self._searcher.record(
-                scope,
-                answer,
-                query=query if own else "*",
-                request=request if own else {},
-                session_id=session_id,
-                source=source,
-                actor=actor,
-            )
-            recalls.append(recall)
-        return recalls
+            with suppress(NoLedgerError):
+                _, hits = self._searcher.record(
+                    scope,
+                    answer,
+                    query=query if own else "*",
+                    request=request if own else {},
+                    session_id=session_id,
+                    source=source,
+                    actor=actor,
+                    now_us=now_us,
+                    begins=own,
+                )
+                handed_out.update(hit.id for hit in hits)
+        return frozenset(handed_out)

@@ -74,10 +74,14 @@ class VectorSpace:
         model = self._model_for(codes)
         return model, codes[0].tobytes()
 
-    def embed_items(self, texts: Sequence[str]) -> tuple[ModelRow, list[bytes]] | None:
+    def embed_items(
+        self, texts: Sequence[str], *, on_error: OnEmbedError | None = None
+    ) -> tuple[ModelRow, list[bytes]] | None:
         """The items' vectors as codes, or None where they are stored without: no embedder, or one of another model.
 
-        Raises: ProviderError, unless the archive was opened with `on_embed_error="keyword"`; EmbeddingDimensionError.
+        `on_error` stands in for what the archive was opened with.
+
+        Raises: ProviderError unless it is "keyword"; EmbeddingDimensionError.
         """
         if self.embedder is None or not texts:
             return None
@@ -87,7 +91,7 @@ class VectorSpace:
         except EmbeddingUnavailableError:
             return None
         except ProviderError:
-            if self.on_embed_error == "raise":
+            if (on_error or self.on_embed_error) == "raise":
                 raise
             return None
 

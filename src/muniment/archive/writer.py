@@ -31,17 +31,18 @@ class Writer:
 
     # --- Appending ----------------------------------------------------------------------------------------------------
 
-    def append(self, drafts: Sequence[Draft], *, known: Known | None = None) -> list[Event]:
+    def append(self, drafts: Sequence[Draft], *, known: Known | None = None, now_us: int | None = None) -> list[Event]:
         """Store the drafts at the end of the ledger and move the projections with them; the stored events.
 
-        `known` is what the placement has to know, where the caller has read and checked it already.
+        `known` is what the placement has to know, where the caller has read and checked it already; `now_us` the time
+        it is done, where the caller has read the clock.
 
         Raises: DuplicateEventError; UsageError for targets that cannot be recalled or deleted.
         """
         placement = place(
             self._tx.head,
             drafts,
-            now_us=self._engine.clock(),
+            now_us=self._engine.clock() if now_us is None else now_us,
             salts=self._engine.entropy(SALT_BYTES * len(drafts)),
             hashes=self.hashes,
             known=self._read_known(drafts) if known is None else known,

@@ -191,8 +191,8 @@ def _build(text: str | None, given: Mapping[str, object]) -> _Addition:
     if kind == "document":
         event = Document.model_validate({**_document_fields(text, given), **fields})
         return _Addition(event, fields, {}, if_absent=False)
-    if text is None:
-        raise UsageError("which text? give it as an argument, or - to read JSON lines")
+    if not text:
+        raise UsageError("which text? give one as an argument, or - to read JSON lines")
     fields["content"] = text
     event = Message.model_validate(fields) if kind == "message" else Note.model_validate(fields)
     return _Addition(event, fields, _expected(given), if_absent="if_absent" in given)

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import BinaryIO, Final, NoReturn, cast
+from uuid import UUID
 
 from pydantic import JsonValue, ValidationError
 
@@ -28,6 +29,8 @@ from muniment.model.event import (
     CONTENT_KINDS,
     EVENT_TYPES,
     Content,
+    ErasedEvent,
+    Event,
     event_to_dict,
 )
 from muniment.model.limits import TEXT_BYTES_MAX
@@ -123,7 +126,7 @@ class Feed:
                 stored = memory.add_many([line.event for line in lines])
             except DuplicateEventError as error:
                 taken = next(line for line in lines if str(line.event.id) == error.event_id)
-                self._meet_known(memory, taken)
+                self._meet(taken, memory.get(taken.event.id))
                 lines = [line for line in lines if line is not taken]
             else:
                 return {line.number: event for line, event in zip(lines, stored, strict=True)}
@@ -131,27 +134,24 @@ class Feed:
 
     def _find_new(self, memory: Memory, lines: Sequence[Line]) -> list[Line]:
         """The lines whose ids are free, in the ledger and among themselves."""
-        new: list[Line] = []
-        seen: set[object] = set()
+        new: dict[UUID, Line] = {}
         for line in lines:
-            if line.names_its_id and line.event.id in seen:
-                self._refuse(line.number, f"id {line.event.id} stands in an earlier line too", CONFLICT)
-            elif line.names_its_id and memory.get(line.event.id) is not None:
-                self._meet_known(memory, line)
+            earlier = new.get(line.event.id)
+            there = earlier.event if earlier is not None else memory.get(line.event.id) if line.names_its_id else None
+            if there is None:
+                new[line.event.id] = line
             else:
-                new.append(line)
-            seen.add(line.event.id)
-        return new
+                self._meet(line, there)
+        return list(new.values())
 
-    def _meet_known(self, memory: Memory, line: Line) -> None:
-        """Skip or refuse a line whose id is in the ledger."""
-        known = memory.get(line.event.id)
-        if self.skip_known and known is not None and _is_same(line.event, known):
+    def _meet(self, line: Line, there: Event | ErasedEvent | None) -> None:
+        """Pass over, or refuse, a line whose id is taken."""
+        same = _is_same(line.event, there)
+        if same and self.skip_known:
             self.num_known += 1
             return
-        same = known is not None and _is_same(line.event, known)
-        hint = "equal: --skip-known passes over it" if same else "another event"
-        self._refuse(line.number, f"id {line.event.id} is in the ledger already ({hint})", CONFLICT)
+        hint = "equal: --skip-known passes over it" if same else "by another event"
+        self._refuse(line.number, f"id {line.event.id} is taken already ({hint})", CONFLICT)
 
     def _settle(self, numbers: Iterable[int]) -> None:
         settled = set(numbers)
@@ -243,7 +243,7 @@ def _check_place(event: Content) -> None:
 
 def _parse_object(raw: bytes, *, first: bool) -> dict[str, object]:
     try:
-        text = raw.decode("utf-8-sig" if first else "utf-8")
+        text = raw.decode("utf-8-sig" if first else "utf-8").rstrip("\r\n")
     except UnicodeDecodeError as error:
         raise UsageError(f"not UTF-8: byte 0x{raw[error.start]:02x} at column {error.start + 1}") from None
     try:

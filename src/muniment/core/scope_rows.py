@@ -94,7 +94,8 @@ class State:
         """Bytes of the arrays, and about as many as the rest takes."""
         arrays = [getattr(self.columns, one.name) for one in fields(self.columns)]
         for view in list(self.views.values()):
-            arrays += [view.turns.rows, view.turns.places]
+            turns = view.turns
+            arrays += [turns.rows, turns.places, turns.place_of, turns.row_at]
         segments = sum(segment.bytes_used for segment in self.segments)
         return sum(array.nbytes for array in arrays) + segments + 100 * len(self.speakers)
 

@@ -39,6 +39,9 @@ from muniment.model.limits import QUERY_TERMS_MAX
 _KEYWORD, _VECTOR = "keyword", "vector"
 """The legs, and the parts of a score that are theirs."""
 
+_MEAN_STEPS: Final = 2**40
+"""Steps of a cosine in a sum of cosines: 2^22 of them fit into 64 bits."""
+
 _SELECT_MIN: Final = 512
 """Rows from which on it is faster to select the best before sorting than to sort them all."""
 
@@ -107,7 +110,7 @@ class Search:
         penalties = K1 * (1.0 - b + b * self.state.columns.length[rows] / mean_length)
         worth = weight_of * (frequencies * (K1 + 1.0) / (frequencies + penalties))
         own = np.bincount(rows, worth, self.state.count).astype(np.float64, copy=False)
-        lent = self._lent(own, LENT_KEYWORDS_SHORT, LENT_KEYWORDS_LONG)
+        lent = self._lend(own, LENT_KEYWORDS_SHORT, LENT_KEYWORDS_LONG) if self._lends else None
         scores = own if lent is None else own + lent
         return Leg(own, lent, scores, scores > 0.0, 0.0, float(scores.max()))
 
@@ -124,23 +127,28 @@ class Search:
         every = bool(rows.all())
         if not every:
             own[~rows] = 0.0
-        lent = self._lent(own, LENT_VECTORS_SHORT, LENT_VECTORS_LONG)
+        lent = None
+        if self._lends:
+            # Cosines are lent as they differ from the mean: a turn that lacks a neighbour, at the edge of its session,
+            # shall not lose by it. LoCoMo, static model: +0.4 %.
+            above_mean = (own - _mean(own if every else own[rows])) * rows
+            lent = self._lend(above_mean, LENT_VECTORS_SHORT, LENT_VECTORS_LONG)
         scores = own if lent is None else own + lent
         inside = scores if every else scores[rows]
         low = float(inside.min())
         return Leg(own, lent, scores, rows, low, float(inside.max()) - low)
 
-    def _lent(
-        self, own: NDArray[np.float64], short: Sequence[float], long: Sequence[float]
-    ) -> NDArray[np.float64] | None:
+    @property
+    def _lends(self) -> bool:
+        context = self.ranking.context
+        return context if context is not None else len(self.view.turns.rows) >= LENDING_TURNS_MIN
+
+    def _lend(self, scores: NDArray[np.float64], short: Sequence[float], long: Sequence[float]) -> NDArray[np.float64]:
         """What the turns are lent: the shares of short texts, those of long ones, or something between."""
-        context, turns = self.ranking.context, self.view.turns
-        if not context and (context is False or len(turns.rows) < LENDING_TURNS_MIN):
-            return None
-        part = 1.0 if context else shortness(self.statistics.length / self.statistics.documents)
+        part = 1.0 if self.ranking.context else shortness(self.statistics.length / self.statistics.documents)
         far = [*long, *[0.0] * (len(short) - len(long))]
         shares = [b + (a - b) * part for a, b in zip(short, far, strict=True)]
-        return turns.lend(own, [share for share in shares if share])
+        return self.view.turns.lend(scores, [share for share in shares if share])
 
     # --- hits -----------------------------------------------------------------------------------------------------
 
@@ -294,6 +302,11 @@ def _allowed(state: State, where: Filter) -> NDArray[np.bool_] | None:
 
 def _both(rows: NDArray[np.bool_], allowed: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
     return rows if allowed is None else rows & allowed
+
+
+def _mean(values: NDArray[np.float64]) -> float:
+    """Their mean, to 12 decimals: summed as integers, because a sum of floats depends on the processor's width."""
+    return int(np.rint(values * _MEAN_STEPS).astype(np.int64).sum()) / len(values) / _MEAN_STEPS
 
 
 def _scale(scores: NDArray[np.float64], leg: Leg, weight: float) -> NDArray[np.float64]:

@@ -19,9 +19,9 @@ CODE_MAX: Final = 127
 _EXACT_DIMENSIONS: Final = 2**24 // CODE_MAX**2
 """Dimensions (1,040) whose products sum up exactly in float32: no partial sum leaves the 24 bits of its fraction."""
 
-_BLOCK_CODES: Final = 2**20
-"""Codes widened to float32 at once: 4 MiB stay in the processor's cache. 100,000 vectors of 256 dimensions take 3.4 ms
-so, as long as with a float32 copy of them all, which would need 100 MB; 2 to 8 times smaller blocks take 4.7 ms."""
+_BLOCK_CODES: Final = 400_000
+"""Codes widened to float32 at once. A larger block is faster alone, but from 460,800 on OpenBLAS calls its other
+threads for it (115,200 times 4, `interface/gemv.c`), and then waits for them: on a busy machine 100 ms instead of 4."""
 
 
 def quantise(vectors: ArrayLike) -> tuple[NDArray[np.int8], NDArray[np.float32]]:

@@ -23,6 +23,8 @@ class Item:
     """The seq of the Deletion that hid it, if that is not after the point."""
     superseded_seq: int | None
     """The seq of the note that took its key, if that is not after the point."""
+    root_seq: int
+    """The seq of the first version along a chain of one key; else its own."""
 
     @property
     def id(self) -> UUID:

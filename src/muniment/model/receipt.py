@@ -14,8 +14,8 @@ from muniment.errors import UsageError
 from muniment.model.event import Instant
 from muniment.model.report import LedgerHead
 
-Action = Literal["forget", "erase", "erase_session", "sweep"]
-ReceiptState = Literal["unreachable", "pending", "clean"]
+Action = Literal["delete", "forget", "erase", "erase_session", "drop", "sweep"]
+ReceiptState = Literal["hidden", "unreachable", "pending", "clean"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,8 @@ class Residue:
 
 
 class Receipt(BaseModel):
-    """One destruction. `unreachable`: no read returns the content. `clean`: no byte of it is in the archive's files.
+    """One deletion or destruction. `hidden`: out of sight, and the ledger still holds it. `unreachable`: no read
+    returns the content. `clean`: no byte of it is in the archive's files.
 
     `pending` is a clean step that was tried and could not finish; the next one completes it. The reason and who asked
     stand here, and for a whole scope nowhere else.
@@ -46,7 +47,7 @@ class Receipt(BaseModel):
     targets: tuple[UUID, ...]
     """The events destroyed; empty for a whole scope."""
     counts: Mapping[str, int]
-    """How many events of each kind lost their content."""
+    """How many events of each kind were hidden or lost their content."""
     head_before: LedgerHead | None
     head_after: LedgerHead | None
     state: ReceiptState
@@ -64,7 +65,7 @@ class Receipt(BaseModel):
 
     @property
     def count(self) -> int:
-        """How many events lost their content."""
+        """How many events were hidden or lost their content."""
         return sum(self.counts.values())
 
     def to_json(self) -> str:

@@ -165,8 +165,8 @@ class Storage(Protocol):
         """The scopes with a number above `after`, in rising number: the named ones, or the ledgers of erased ones."""
         ...
 
-    def drop_tenant(self, name: str) -> bool:
-        """Destroy the name of a tenant that has no scope left; whether there was one.
+    def drop_tenant(self, name: str, pending: PendingClean) -> bool:
+        """Destroy the name of a tenant that has no scope left, which then awaits a clean step; whether there was one.
 
         Raises: ConflictError if it has scopes.
         """

@@ -44,6 +44,7 @@ from muniment.model.rows import (
     MoveRoots,
     NewEvent,
     NewLedger,
+    PendingClean,
     ScopeRow,
     SetUses,
     StorageStats,
@@ -1520,9 +1521,9 @@ class DropsInUse(StorageOver):
 
     breaks = "archive_drops"
 
-    def drop_tenant(self, name: str) -> bool:
+    def drop_tenant(self, name: str, pending: PendingClean) -> bool:
         try:
-            return self.inner.drop_tenant(name)
+            return self.inner.drop_tenant(name, pending)
         except ConflictError:
             return True
 

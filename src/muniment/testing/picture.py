@@ -83,7 +83,7 @@ def _events(snapshot: Snapshot, session_hashes: Iterable[int]) -> Picture:
             [(0, None), (middle, None), (1, middle), (middle, 1)], _KINDS, sessions
         )
     ]
-    instants = sorted({event.recorded_us + step for event in events for step in (-1, 0, 1)})
+    instants = _around(event.recorded_us for event in events)
     return {
         "events": [snapshot.read_events(where, limit=ALL) for where in filters],
         "first events": [snapshot.read_events(where, limit=2) for where in filters],
@@ -109,10 +109,14 @@ def _items(snapshot: Snapshot) -> Picture:
         ItemFilter(kinds=kinds, tiers=tiers, at_seq=at_seq)
         for kinds, tiers, at_seq in product(_KINDS, _TIERS, [None, last // 2])
     ]
-    expiries = {row.retain_us + step for row in rows if row.retain_us is not None for step in (-1, 0)}
     filters += [
         ItemFilter(retained_until_us=instant, at_seq=at_seq, hidden=hidden, kinds=kinds)
-        for instant, at_seq, hidden, kinds in product(sorted(expiries), [None, last // 2], [False, True], [None, (1,)])
+        for instant, at_seq, hidden, kinds in product(
+            _around(row.retain_us for row in rows if row.retain_us is not None),
+            [None, last // 2],
+            [False, True],
+            [None, (1,)],
+        )
     ]
     return {
         "items": [snapshot.read_items(where, limit=ALL) for where in filters],
@@ -134,6 +138,12 @@ def _items(snapshot: Snapshot) -> Picture:
         "items by text": {text: snapshot.find_live_by_text(text) for text in _hashes(row.text_hash for row in rows)},
         "uses": dict(snapshot.find_uses(range(snapshot.head.next_seq + 2))),
     }
+
+
+def _around(instants: Iterable[int]) -> list[int]:
+    """These instants and their neighbours, within 64 bits."""
+    near = {instant + step for instant in instants for step in (-1, 0, 1)}
+    return sorted(instant for instant in near if -(2**63) <= instant < 2**63)
 
 
 def _hashes(values: Iterable[int | None]) -> list[int]:

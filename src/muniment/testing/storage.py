@@ -97,6 +97,7 @@ from muniment.testing.scenes import (
 )
 
 EVERY_ITEM: Final = ItemFilter(hidden=True)
+PENDING: Final = PendingClean(b"p" * 16, b"", 7)
 SEQS_OUT_OF_RANGE: Final = (-1, 2**32, 2**32 + 1, 2**40)
 
 
@@ -626,7 +627,7 @@ class StorageContract:
             lambda: storage.read_scopes(limit=1),
             lambda: storage.read_scopes(tenant="acme", limit=1),
             lambda: storage.read_scopes(erased=True, limit=1),
-            lambda: storage.drop_tenant("no such"),
+            lambda: storage.drop_tenant("no such", PENDING),
             lambda: storage.find_pending(),
             lambda: storage.clean(wait_s=0),
             lambda: storage.find_models(),
@@ -832,7 +833,7 @@ class StorageContract:
             with pytest.raises(UsageError):
                 storage.clean(wait_s=0)
             with pytest.raises(UsageError):
-                storage.drop_tenant("acme")
+                storage.drop_tenant("acme", PENDING)
         assert len(read_all(storage, SCOPE)) == 1
 
     def test_transaction_inside_another_is_refused(self, storage: Storage) -> None:
@@ -1328,15 +1329,17 @@ class StorageContract:
     def test_archive_drops_a_tenant_that_has_no_scope_left(self, storage: Storage) -> None:
         write(storage, SCOPE, say())
         write(storage, Scope("other", None), say())
-        assert storage.drop_tenant("nobody") is False
+        assert storage.drop_tenant("nobody", PENDING) is False
         before = see_all(storage, SCOPE)
         with pytest.raises(ConflictError):
-            storage.drop_tenant("acme")
+            storage.drop_tenant("acme", PENDING)
         assert see_all(storage, SCOPE) == before
         ledger = ledger_of(storage, SCOPE)
         erase_scope(storage, SCOPE, at_us=1)
-        assert storage.drop_tenant("acme") is True
-        assert storage.drop_tenant("acme") is False
+        assert storage.find_pending() == []
+        assert storage.drop_tenant("acme", PENDING) is True
+        assert storage.drop_tenant("acme", PENDING) is False
+        assert storage.find_pending() == [PENDING], "a name is content of the files too"
         assert storage.find_tenants(limit=ALL) == ["other"]
         assert storage.stats().tenants == 1
         assert storage.read_scopes(erased=True, tenant="acme", limit=ALL) == []
@@ -1469,7 +1472,7 @@ class PersistentStorageContract(StorageContract):
         write(storage, SCOPE, changes=[erasing(read_all(storage, SCOPE), *range(80)), AwaitClean(receipts[0])])
         write(storage, OTHER, changes=[erasing(read_all(storage, OTHER), *range(0, 80, 2)), AwaitClean(receipts[1])])
         erase_scope(storage, scopes[2], at_us=5, changes=[AwaitClean(receipts[2])])
-        storage.drop_tenant("tenant-to-drop")
+        storage.drop_tenant("tenant-to-drop", receipts[3])
         outcome = storage.clean(markers=[text.encode() for text in gone], wait_s=PATIENCE_S)
         assert (list(outcome.completed), outcome.blocked, outcome.residue_hits) == (receipts, None, 0)
         data = [file.read_bytes() for file in files()]

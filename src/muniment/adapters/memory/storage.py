@@ -102,6 +102,8 @@ class MemoryStorage:
         """In order of creation. Replaced as a whole by a commit, so that whoever holds it holds one moment."""
         self._nameless: tuple[tuple[str, _Ledger], ...] = ()
         """The ledgers of erased scopes, with the tenant they belonged to."""
+        self._pending: tuple[PendingClean, ...] = ()
+        """Of dropped tenants."""
         self._models: tuple[ModelRow, ...] = ()
         self._settings: Mapping[str, str] = {}
         self._lock = Lock()
@@ -187,25 +189,29 @@ class MemoryStorage:
         wanted = [row for row in rows if row.scope_no > after and tenant in (None, row.tenant)]
         return sorted(wanted, key=lambda row: row.scope_no)[:limit]
 
-    def drop_tenant(self, name: str) -> bool:
+    def drop_tenant(self, name: str, pending: PendingClean) -> bool:
         with self._exclusive():
             if any(scope.tenant == name for scope in self._ledgers):
                 raise ConflictError(f"tenant {name!r} still has scopes: erase them first")
             found = name in self._tenants()
             self._nameless = tuple(("" if tenant == name else tenant, ledger) for tenant, ledger in self._nameless)
+            if found:
+                self._pending = (*self._pending, pending)
         return found
 
     def find_pending(self) -> list[PendingClean]:
         self._check_open()
-        pending = (entry for ledger in self._every_ledger() for entry in ledger.pending)
+        pending = [*self._pending, *(entry for ledger in self._every_ledger() for entry in ledger.pending)]
         return sorted(pending, key=lambda entry: (entry.at_us, entry.receipt_id))
 
     def clean(self, *, markers: Sequence[bytes] = (), wait_s: float) -> CleanOutcome:
         del wait_s  # There are no files, so nothing is left of what was erased.
         with self._exclusive():
             completed = self.find_pending()
+            self._pending = ()
             self._ledgers = {scope: replace(ledger, pending=()) for scope, ledger in self._ledgers.items()}
             self._nameless = tuple((tenant, replace(ledger, pending=())) for tenant, ledger in self._nameless)
+            self._pending = ()
         return CleanOutcome(
             completed=completed,
             blocked=None,

@@ -25,7 +25,7 @@ class ErasureLog:
     def add(self, ledger_id: bytes, event_ids: Sequence[bytes] | None) -> None:
         """Write one erasure, durably; `None` stands for the whole ledger.
 
-        Raises: StorageUnavailableError; the content is destroyed all the same.
+        Raises: StorageUnavailableError
         """
         events = "whole" if event_ids is None else [str(UUID(bytes=event_id)) for event_id in event_ids]
         line = json.dumps({"ledger_id": ledger_id.hex(), "events": events}) + "\n"
@@ -36,6 +36,6 @@ class ErasureLog:
                 os.fsync(file.fileno())
         except OSError as error:
             raise StorageUnavailableError(
-                f"the content is erased, but {self.path} could not be written ({error.strerror}): a backup that is "
+                f"{self.path} could not be written ({error.strerror}), so nothing was erased: a backup that is "
                 "restored later would bring it back"
             ) from error

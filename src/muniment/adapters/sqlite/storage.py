@@ -122,12 +122,13 @@ class SqliteStorage:
                 head = _find_head(writer, scope) or _begin_ledger(writer, scope, fresh)
                 tx = SqliteTransaction(writer, head)
                 yield tx
+                if self._erasure_log is not None and (tx.erased_ids or tx.erased_whole):
+                    # Before the commit: what cannot be logged is not erased, so a restored backup never forgets it.
+                    self._erasure_log.add(head.ledger_id, None if tx.erased_whole else tx.erased_ids)
                 writer.run("COMMIT")
             except BaseException:
                 writer.roll_back()
                 raise
-            if self._erasure_log is not None and (tx.erased_ids or tx.erased_whole):
-                self._erasure_log.add(head.ledger_id, None if tx.erased_whole else tx.erased_ids)
 
     @contextmanager
     def _exclusive(self) -> Generator[None]:
@@ -247,7 +248,7 @@ class SqliteStorage:
 
     # --- Destroying ---------------------------------------------------------------------------------------------------
 
-    def drop_tenant(self, name: str) -> bool:
+    def drop_tenant(self, name: str, pending: PendingClean) -> bool:
         with self._exclusive():
             writer = self._writer
             self._set_synchronous("FULL")
@@ -259,6 +260,7 @@ class SqliteStorage:
                     if writer.integer(STATEMENTS["count_names_of_tenant"], bindings):
                         raise ConflictError(f"tenant {name!r} still has scopes: erase them first")
                     writer.run(STATEMENTS["drop_tenant"], bindings)
+                    writer.run(STATEMENTS["await_clean"], tuple(pending))
                 writer.run("COMMIT")
             except BaseException:
                 writer.roll_back()
