@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import copy_context
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, Final, Literal, NamedTuple, Protocol, TypeVar, cast, runtime_checkable
+from typing import TYPE_CHECKING, Annotated, Final, Literal, Protocol, TypeVar, cast, runtime_checkable
 from uuid import UUID
 
 from pydantic import (
@@ -34,19 +34,18 @@ from pydantic import (
 
 from muniment.archive import Archive
 from muniment.archive import Memory as ScopeMemory
-from muniment.archive.arguments import build_event
+from muniment.archive.arguments import find_id
 from muniment.archive.eraser import Destroyed, Eraser
-from muniment.archive.ledger import find_id
 from muniment.archive.reader import Reader
-from muniment.archive.writer import Writer
 from muniment.core.canonical import KIND_NUMBERS, from_us
 from muniment.core.check import check_count
-from muniment.core.project import TIER_NUMBERS, Known, draft
+from muniment.core.project import TIER_NUMBERS
 from muniment.core.prompt import FACTS_HEADING, build_block, show_text
-from muniment.errors import CleanPendingError, EmbeddingDimensionError, IntegrityError, ProviderError, UsageError
-from muniment.model.event import Instant, Note, Recall
+from muniment.errors import CleanPendingError, UsageError
+from muniment.model.event import Instant, Note
+from muniment.model.item import Item
 from muniment.model.json import FrozenDict
-from muniment.model.limits import FACT_CHARS_MAX, NAME_CHARS_MAX, PAGE_MAX
+from muniment.model.limits import FACT_CHARS_MAX, NAME_CHARS_MAX
 from muniment.model.rows import ItemFilter
 from muniment.model.scope import check_name
 from muniment.model.tool import Tool
@@ -338,11 +337,14 @@ class ArchiveMemory:
         return f"<ArchiveMemory {self._archive.location}>"
 
     async def remember(self, scope: HasTenant, end_user_id: str, content: str) -> Memory:
-        """As the port; StorageBusyError and StorageUnavailableError of the archive arrive as they are."""
+        """As the port; where the embedder fails, stored without a vector, which `archive.reindex` makes.
+
+        Raises: also the archive's own errors, such as StorageBusyError, with nothing stored.
+        """
         key = memory_key(scope, end_user_id)
         _check_content(content)
-        note = await _in_thread(partial(_store, self._memory(key), content))
-        return _as_memory(key, note)
+        store = partial(self._memory(key).remember, tier="core", source="facts", on_embed_error="keyword")
+        return _as_memory(key, await _in_thread(partial(store, content)))
 
     async def forget(self, scope: HasTenant, end_user_id: str, memory_id: str) -> bool:
         """As the port: unreachable when it returns; the files follow with the archive's next clean step (F10)."""
@@ -361,11 +363,11 @@ class ArchiveMemory:
         key = memory_key(scope, end_user_id)
         limit = _check_limit(limit)
 
-        def first(facts: Iterator[_Fact]) -> list[_Fact]:
-            return list(islice(facts, limit))
+        def first(items: Iterable[Item]) -> list[Item]:
+            return list(islice(filter(_is_fact, items), limit))
 
-        notes = await _in_thread(partial(_hand_out, self._memory(key), first, source="facts.recall"))
-        return tuple(_as_memory(key, note) for note in notes)
+        hand_out = partial(self._memory(key).hand_out, first, kinds=_KINDS, tiers=_TIERS, source="facts.recall")
+        return tuple(_as_memory(key, _note_of(item)) for item in await _in_thread(hand_out))
 
     async def erase(self, scope: HasTenant, end_user_id: str) -> int:
         """As the port: facts, notes of every tier, messages, documents, reads, tombstones, and the name of the scope.
@@ -402,14 +404,15 @@ class ArchiveMemory:
         build_block(FACTS_HEADING, (), budget_chars)
         blocks: list[str] = []
 
-        def shown(facts: Iterator[_Fact]) -> list[_Fact]:
-            found = list(facts)
-            block = build_block(FACTS_HEADING, [*fixed, *(fact.note.content for fact in found)], budget_chars)
+        def shown(items: Iterable[Item]) -> list[Item]:
+            facts = list(filter(_is_fact, items))
+            block = build_block(FACTS_HEADING, [*fixed, *(fact.text for fact in facts)], budget_chars)
             blocks.append(block.text)
-            return found[: max(0, block.shown - len(fixed))]
+            return facts[: max(0, block.shown - len(fixed))]
 
-        await _in_thread(partial(_hand_out, self._memory(key), shown, source="facts.prompt", session_id=session_id))
-        return blocks[-1]
+        hand_out = partial(self._memory(key).hand_out, shown, kinds=_KINDS, tiers=_TIERS, source="facts.prompt")
+        await _in_thread(partial(hand_out, session_id=session_id))
+        return blocks[-1] if blocks else build_block(FACTS_HEADING, fixed, budget_chars).text
 
     async def forget_text(self, scope: HasTenant, end_user_id: str, content: str) -> bool:
         """Whether the oldest fact of that text was destroyed, or else the oldest that a prompt shows as that text.
@@ -419,9 +422,8 @@ class ArchiveMemory:
         key = memory_key(scope, end_user_id)
         _check_content(content)
 
-        def find(reader: Reader) -> Note | None:
-            found = _find_text(_read_facts(reader), content, lambda fact: fact.note.content)
-            return None if found is None else found.note
+        def find(reader: Reader) -> Item | None:
+            return _find_text(_read_facts(reader), content, lambda fact: fact.text)
 
         return await _in_thread(partial(_forget_one, self._memory(key), find))
 
@@ -445,97 +447,40 @@ async def _in_thread(work: Callable[[], T]) -> T:
 
 # --- Facts in a ledger ------------------------------------------------------------------------------------------------
 
-_NOTE: Final = KIND_NUMBERS["note"]
-_CORE: Final = TIER_NUMBERS["core"]
+_KINDS: Final = ("note",)
+_TIERS: Final = ("core",)
 
 
-class _Fact(NamedTuple):
-    note: Note
-    root_seq: int
-    """The chain that its use is counted under."""
-
-
-def _is_fact(note: object) -> bool:
+def _is_fact(item: Item) -> bool:
     """Whether it is a core note of 1 to 4,096 characters (F20)."""
+    note = item.event
     return isinstance(note, Note) and note.tier == "core" and 1 <= len(note.content) <= FACT_CHARS_MAX
 
 
-def _read_facts(reader: Reader) -> Iterator[_Fact]:
+def _note_of(item: Item) -> Note:
+    return cast("Note", item.event)
+
+
+def _read_facts(reader: Reader) -> Iterator[Item]:
     """The visible facts of a ledger in seq order, read as they are asked for."""
-    first = 0
-    while True:
-        rows = reader.view.read_items(ItemFilter(first=first, kinds={_NOTE}, tiers={_CORE}), limit=PAGE_MAX)
-        events = reader.view.find_by_seqs([row.seq for row in rows])
-        for row in rows:
-            if row.seq not in events:
-                raise IntegrityError(f"the item at seq {row.seq} has no event", seq=row.seq)
-            note = reader.decode_one(events[row.seq])
-            if _is_fact(note):
-                yield _Fact(cast("Note", note), row.root_seq)
-        if len(rows) < PAGE_MAX:
-            return
-        first = rows[-1].seq + 1
+    where = ItemFilter(kinds={KIND_NUMBERS["note"]}, tiers={TIER_NUMBERS["core"]})
+    return filter(_is_fact, reader.visible_items(where))
 
 
-def _find_fact(fact_id: UUID, reader: Reader) -> Note | None:
+def _find_fact(fact_id: UUID, reader: Reader) -> Item | None:
     """The fact of that id, also one under a tombstone; not a version that another one took the key of."""
     row = reader.find_row(fact_id)
-    note = None if row is None else reader.decode_one(row)
-    if row is None or not _is_fact(note):
-        return None
-    item = reader.view.find_items([row.seq]).get(row.seq)
-    return None if item is None or item.superseded_seq is not None else cast("Note", note)
+    rows = [] if row is None else list(reader.view.find_items([row.seq]).values())
+    items = reader.items(rows, reader.view.head.next_seq)
+    return next((item for item in items if _is_fact(item) and item.superseded_seq is None), None)
 
 
-def _store(memory: ScopeMemory, content: str) -> Note:
-    """The fact as a note; where the embedder fails, stored without a vector, which `reindex` makes (engine.md E12)."""
-    try:
-        return memory.remember(content, tier="core", source="facts")
-    except (ProviderError, EmbeddingDimensionError):
-        engine = memory._engine  # pyright: ignore[reportPrivateUsage]
-        note = Note(id=engine.new_id(), timestamp=from_us(engine.clock()), content=content, tier="core", source="facts")
-        with engine.storage.transaction(memory.scope, engine.new_ledger()) as tx:
-            (stored,) = Writer(engine, tx).append([draft(note, engine.tokenizer)])
-        return cast("Note", stored)
-
-
-def _hand_out(
-    memory: ScopeMemory,
-    choose: Callable[[Iterator[_Fact]], list[_Fact]],
-    *,
-    source: str,
-    session_id: str | None = None,
-) -> list[Note]:
-    """The facts that `choose` takes, with one Recall of exactly these, in the transaction that read them (F13)."""
-    engine = memory._engine  # pyright: ignore[reportPrivateUsage]
-    if not engine.records_reads:
-        with engine.storage.snapshot(memory.scope) as view:
-            return [fact.note for fact in choose(iter(()) if view is None else _read_facts(Reader(view)))]
-    with engine.storage.transaction(memory.scope, engine.new_ledger(), durable=False) as tx:
-        writer = Writer(engine, tx)
-        facts = choose(_read_facts(writer.reader))
-        recall = build_event(
-            Recall,
-            id=engine.new_id(),
-            timestamp=from_us(engine.clock()),
-            query="*",
-            recalled=tuple(fact.note.id for fact in facts),
-            source=source,
-            session_id=session_id,
-        )
-        known = Known(roots_by_id={fact.note.id: fact.root_seq for fact in facts})
-        writer.append([draft(recall, engine.tokenizer)], known=known)
-        seq, ledger_id = tx.head.next_seq - 1, tx.head.ledger_id
-    engine.indexes.pass_over(ledger_id, seq, seq + 1)
-    return [fact.note for fact in facts]
-
-
-def _forget_one(memory: ScopeMemory, find: Callable[[Reader], Note | None]) -> bool:
+def _forget_one(memory: ScopeMemory, find: Callable[[Reader], Item | None]) -> bool:
     """Whether `find` found a fact, which is destroyed in the transaction that found it; else nothing is written."""
 
     def destroy(eraser: Eraser) -> Destroyed:
-        note = find(eraser.reader)
-        rows = [] if note is None else eraser.choose_targets([note.id], derived=False)
+        fact = find(eraser.reader)
+        rows = [] if fact is None else eraser.choose_targets([fact.id], derived=False)
         return eraser.erase_events(rows, action="forget", reason="forgotten", requested_by=None)
 
     receipt = memory._destroy(destroy, "later")  # pyright: ignore[reportPrivateUsage]

@@ -31,13 +31,14 @@ from pydantic import JsonValue
 from muniment.adapters.embed import CallableEmbedder
 from muniment.archive import Archive, open_archive
 from muniment.archive.arguments import build_event, find_id, parse_text, parse_texts
+from muniment.archive.engine import NoLedgerError
 from muniment.archive.eraser import Destroyed, Eraser, head_of
 from muniment.archive.reader import Reader
 from muniment.archive.search import NOTHING, Answer, Searcher, SearchRequest, parse_request
 from muniment.archive.tenant import read_scope_rows
 from muniment.archive.tenant_search import TenantSearcher
 from muniment.archive.writer import Writer
-from muniment.core.canonical import KIND_NUMBERS, from_us, to_us
+from muniment.core.canonical import KIND_NUMBERS, encode_content, from_us, to_us
 from muniment.core.check import check_count
 from muniment.core.project import Hashes, Known, draft
 from muniment.core.ranking import PLAIN, Found, Ranking
@@ -346,10 +347,6 @@ class _Listed(NamedTuple):
     seq: int
 
 
-class _ReplacedError(Exception):
-    """Leaves a transaction of a scope that was erased since it was read, so that no ledger is begun for it."""
-
-
 class ServiceMemory(MemoryService):
     """The memories of one tenant of an opened archive, with that archive's embedder. Safe from many threads."""
 
@@ -410,7 +407,7 @@ class ServiceMemory(MemoryService):
         """
         engine = self._engine
         note = build_event(Note, id=engine.new_id(), timestamp=from_us(engine.clock()), **values)
-        draft(note, engine.tokenizer)  # refuses what is over a limit before the embedder is asked
+        drafted = draft(note, engine.tokenizer)  # and refused, if it is over a limit, before the embedder is asked
         embedded = engine.vectors.embed_items([note.content])
         with engine.storage.transaction(scope, engine.new_ledger()) as tx:
             writer = Writer(engine, tx)
@@ -420,7 +417,8 @@ class ServiceMemory(MemoryService):
             first_us = now_us if created_us is None or live is not None else created_us
             kept = None if live is None else live[0].retain_until
             note = note.model_copy(update={"timestamp": from_us(first_us), "retain_until": kept})
-            (stored,) = writer.append([draft(note, engine.tokenizer)], now_us=now_us)
+            drafted = replace(drafted, event=note, body=encode_content(note))
+            (stored,) = writer.append([drafted], now_us=now_us)
             seq = tx.head.next_seq - 1
             if embedded is not None:
                 model, (codes,) = embedded
@@ -625,21 +623,21 @@ class ServiceMemory(MemoryService):
             named = Scope(self._tenant, None)
             with self._engine.storage.snapshot(named) as view:
                 answers = {named: Searcher(self._engine).answer_of(view)}
-        now = from_us(self._engine.clock())
+        now_us = self._engine.clock()
         found: dict[tuple[Scope, int], MemoryObject] = {}
         for scope, answer in answers.items():
             told = query if scope == named or scope.subject is None else "*"
-            recall = {"timestamp": now, "query": told, "request": {**request, "seq": answer.seq}, "source": source}
-            for seq, memory in self._record(scope, answer, recall, begin=scope == named).items():
+            recall = {"query": told, "request": {**request, "seq": answer.seq}, "source": source}
+            for seq, memory in self._record(scope, answer, recall, now_us, begins=scope == named).items():
                 found[scope, seq] = memory
         return [found[place] for place in reading.order if place in found]
 
     def _record(
-        self, scope: Scope, answer: Answer, recall: Mapping[str, Any], *, begin: bool
+        self, scope: Scope, answer: Answer, recall: Mapping[str, Any], now_us: int, *, begins: bool
     ) -> Mapping[int, MemoryObject]:
         """The memories of an answer, with the Recall that says so in the same transaction.
 
-        What was erased since it was read is in neither (E14). With `begin`, a scope without a ledger gets one.
+        What was erased since it was read is in neither (E14). With `begins`, a scope without a ledger gets one.
         """
         engine = self._engine
         notes = {hit.seq: cast("Note", hit.event) for hit in answer.hits}
@@ -649,20 +647,21 @@ class ServiceMemory(MemoryService):
         try:
             with engine.storage.transaction(scope, engine.new_ledger(), durable=False) as tx:
                 if tx.head.ledger_id != answer.ledger_id:
-                    if not begin:
-                        raise _ReplacedError
+                    if not begins:
+                        raise NoLedgerError
                     notes = {}
                 rows = tx.find_items(list(notes))
                 notes = {seq: note for seq, note in notes.items() if seq in rows}
                 recalls = [
-                    draft(build_event(Recall, id=engine.new_id(), recalled=ids, **recall), engine.tokenizer)
+                    build_event(Recall, id=engine.new_id(), timestamp=from_us(now_us), recalled=ids, **recall)
                     for ids in _in_parts([note.id for note in notes.values()])
                 ]
                 known = Known(roots_by_id={note.id: rows[seq].root_seq for seq, note in notes.items()})
-                Writer(engine, tx).append(recalls, known=known)
+                drafts = [draft(one, engine.tokenizer) for one in recalls]
+                Writer(engine, tx).append(drafts, known=known, now_us=now_us)
                 head = tx.head
                 memories = _objects_of(tx, scope, notes)
-        except _ReplacedError:
+        except NoLedgerError:
             return {}
         engine.indexes.pass_over(head.ledger_id, head.next_seq - len(recalls), head.next_seq)
         return memories

@@ -147,7 +147,8 @@ class Archive:
     ) -> ArchiveReport:
         """Whether every ledger of the archive, or of one tenant, is what was written.
 
-        `deep` also asks the storage to check its own files. `progress` is told of events.
+        `deep` also compares what search works on with the ledgers, and asks the storage to check its own files.
+        `progress` is told of events.
 
         Cost: one pass over all events, about 5 µs each.
         """
@@ -158,7 +159,8 @@ class Archive:
         good: list[tuple[str, VerifyReport]] = []
         num_ledgers = num_events = 0
         for row in self._ledger_rows(tenant):
-            report = Ledger(self._engine, row.ledger_id).verify(progress=_shifted(progress, num_events, total))
+            ledger = Ledger(self._engine, row.ledger_id)
+            report = ledger.verify(deep=deep, progress=_shifted(progress, num_events, total))
             num_ledgers += 1
             num_events += report.num_events
             if not report:

@@ -5,24 +5,27 @@ Source: `engine.md` E6, E12.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import islice
 
 from muniment.archive.engine import Engine
 from muniment.archive.reader import READ_CHUNK, Reader, read_in_chunks
 from muniment.core.project import Known, Projector, analyse_event, embedded_text
+from muniment.core.projection import Projection
 from muniment.model.event import ErasedEvent
 from muniment.model.rows import (
+    Change,
     DropOtherVectors,
     DropProjections,
     EventFilter,
+    ItemFilter,
     KeepVectors,
     ModelRow,
     RaiseEpoch,
     VectorRow,
 )
 from muniment.model.scope import Scope
-from muniment.ports.storage import Transaction
+from muniment.ports.storage import Snapshot, Transaction
 
 REINDEX_BATCH = 256
 """Texts embedded at once: enough for a model to be quick, few enough for a progress bar to move."""
@@ -30,18 +33,42 @@ REINDEX_BATCH = 256
 
 def rebuild_projections(engine: Engine, tx: Transaction) -> int:
     """Drop the items and uses of a ledger and derive them again; how many events there are."""
-    projector = Projector(engine.hashes_of(tx.head), Known())
-    reader = Reader(tx)
     tx.apply([DropProjections()])
-    rows = iter(read_in_chunks(tx, EventFilter()))
+    for changes in derive_changes(engine, tx):
+        tx.apply(changes)
+    return tx.head.next_seq
+
+
+def derive_changes(engine: Engine, view: Snapshot) -> Iterator[list[Change]]:
+    """What the whole ledger comes to for items and uses, a bounded number of events at a time."""
+    projector = Projector(engine.hashes_of(view.head), Known())
+    reader = Reader(view)
+    rows = iter(read_in_chunks(view, EventFilter()))
     while chunk := list(islice(rows, READ_CHUNK)):
         for event in reader.decode(chunk):
             if isinstance(event, ErasedEvent):
                 projector.hide(event.targets if event.kind == "deletion" else (), event.seq)
             else:
                 projector.add(event, analyse_event(event, engine.tokenizer))
-        tx.apply(projector.changes())
-    return tx.head.next_seq
+        yield projector.changes()
+
+
+def find_stray_item(engine: Engine, view: Snapshot) -> int | None:
+    """The seq of the first item or use that is not what the ledger comes to; None when all are.
+
+    Cost: O(ledger) time, and the memory of its items.
+    """
+    wanted = Projection()
+    for changes in derive_changes(engine, view):
+        wanted.apply(changes)
+    first = 0
+    while rows := view.read_items(ItemFilter(first=first, hidden=True), limit=READ_CHUNK):
+        uses = view.find_uses([row.seq for row in rows])
+        for row in rows:
+            if wanted.items.pop(row.seq, None) != row or wanted.uses.pop(row.seq, None) != uses.get(row.seq):
+                return row.seq
+        first = rows[-1].seq + 1
+    return min([*wanted.items, *wanted.uses], default=None)
 
 
 def embed_missing(engine: Engine, scope: Scope, model: ModelRow, progress: Callable[[int], None]) -> int:

@@ -41,6 +41,8 @@ class Turns:
                 a sum come in one order: of the turn before, of the turn after, and so outward.
         """
         lenders = np.flatnonzero(scores)
+        if not shares or not len(lenders):
+            return np.zeros(len(scores))
         if len(lenders) * len(shares) * _SPARSE_COST < len(self.row_at):
             return self._lend_from(lenders, scores, shares)
         laid_out = np.zeros(len(self.row_at))
@@ -65,7 +67,8 @@ class Turns:
         steps = [step for distance in range(1, len(shares) + 1) for step in (distance, -distance)]
         borrowers = np.concatenate([self.row_at[places + step] for step in steps])
         amounts = np.concatenate([given * shares[abs(step) - 1] for step in steps])
-        return np.bincount(borrowers[borrowers >= 0], amounts[borrowers >= 0], len(scores))
+        there = borrowers >= 0
+        return np.bincount(borrowers[there], amounts[there], len(scores)).astype(np.float64, copy=False)
 
 
 def order_turns(sessions: NDArray[np.int64], visible: NDArray[np.bool_] | None) -> Turns:

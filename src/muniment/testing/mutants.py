@@ -29,6 +29,7 @@ from muniment.model.rows import (
     Change,
     CleanOutcome,
     CountUses,
+    DropOtherVectors,
     DropProjections,
     EraseEvents,
     EraseLedger,
@@ -45,6 +46,7 @@ from muniment.model.rows import (
     NewEvent,
     NewLedger,
     PendingClean,
+    RaiseEpoch,
     ScopeRow,
     SetUses,
     StorageStats,
@@ -1365,6 +1367,40 @@ class LosesVectors(StorageOver):
 
         def _without_known(self, change: KeepVectors) -> KeepVectors:
             return KeepVectors([row for row in change.rows if _codes_of(self.inner, [row.seq]).get(row.seq) is None])
+
+
+class KeepsOneVector(StorageOver):
+    """Keeps one vector of an item, whatever the model."""
+
+    breaks = "apply_keep_vectors"
+
+    class View(ViewOver):
+        def apply(self, changes: Sequence[Change]) -> None:
+            for change in changes:
+                rows = change.rows if isinstance(change, KeepVectors) else []
+                self.inner.apply([change])
+                if rows and rows[0].model_no != 1:
+                    self.inner.apply([KeepVectors([VectorRow(row.seq, 1, b"") for row in rows])])
+
+
+class KeepsOtherVectors(StorageOver):
+    """Drops no vectors of other models."""
+
+    breaks = "apply_drop_other"
+
+    class View(ViewOver):
+        def apply(self, changes: Sequence[Change]) -> None:
+            self.inner.apply([RaiseEpoch() if isinstance(change, DropOtherVectors) else change for change in changes])
+
+
+class IgnoresRaisedEpochs(StorageOver):
+    """Leaves the epoch where it is to be raised."""
+
+    breaks = "apply_raise_epoch"
+
+    class View(ViewOver):
+        def apply(self, changes: Sequence[Change]) -> None:
+            self.inner.apply([change for change in changes if not isinstance(change, RaiseEpoch)])
 
 
 class DropsVectors(StorageOver):

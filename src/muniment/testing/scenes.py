@@ -156,6 +156,12 @@ def ledger_of(storage: Storage, scope: Scope) -> bytes:
         return opened(snapshot).head.ledger_id
 
 
+def epoch_of(storage: Storage, scope: Scope) -> int:
+    """The epoch of that scope's ledger."""
+    with storage.snapshot(scope) as snapshot:
+        return opened(snapshot).head.epoch
+
+
 def see(storage: Storage, scope: Scope) -> Picture | None:
     """Everything that can be read of that scope."""
     return picture_of_scope(

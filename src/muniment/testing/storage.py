@@ -38,6 +38,7 @@ from muniment.model.rows import (
     AwaitClean,
     Change,
     CountUses,
+    DropOtherVectors,
     DropProjections,
     EraseEvents,
     EraseLedger,
@@ -50,6 +51,7 @@ from muniment.model.rows import (
     MoveRoots,
     NewEvent,
     PendingClean,
+    RaiseEpoch,
     SetUses,
     StoredRequest,
     SupersedeItem,
@@ -58,7 +60,7 @@ from muniment.model.rows import (
 )
 from muniment.model.scope import Scope
 from muniment.ports.storage import Storage
-from muniment.testing.picture import ALL, picture_of, picture_of_scope
+from muniment.testing.picture import ALL, find_differences, picture_of, picture_of_scope
 from muniment.testing.processes import append_and_hang, append_one_by_one
 from muniment.testing.rows import (
     INT64_MAX,
@@ -77,6 +79,7 @@ from muniment.testing.scenes import (
     SCOPE,
     append,
     changes_of_every_kind,
+    epoch_of,
     erase_scope,
     erasing,
     fill,
@@ -719,11 +722,14 @@ class StorageContract:
     def test_law_13_an_erased_vector_is_gone(self, storage: Storage) -> None:
         """Also for an item that is built anew at its seq."""
         fill(storage, SCOPE)
+        other = storage.keep_model("other", 2, b"pp").model_no
+        write(storage, SCOPE, changes=[KeepVectors([VectorRow(seq, other, b"oo") for seq in (0, 2)])])
         write(storage, SCOPE, changes=[erasing(read_all(storage, SCOPE), 0, 3)])
         write(storage, SCOPE, changes=[AddItems([build_item(0), build_item(3)])])
         with storage.snapshot(SCOPE) as snapshot:
             rows = opened(snapshot).read_index_rows(0, model_no=1, limit=ALL)
             assert {row.seq: row.codes for row in rows} == {0: None, 1: b"v1", 2: None, 3: None}
+            assert opened(snapshot).read_unembedded(0, model_no=other, limit=ALL) == [0, 1, 3]
 
     def test_law_13_erasing_again_destroys_no_more(self, storage: Storage) -> None:
         fill(storage, SCOPE)
@@ -1220,7 +1226,7 @@ class StorageContract:
             moved = [row._replace(root_seq=1, created_us=70) for row in rows[1:]]
             assert opened(snapshot).read_items(EVERY_ITEM, limit=ALL) == [rows[0], *moved]
 
-    def test_apply_keep_vectors_replaces_the_vector_of_an_item(self, storage: Storage) -> None:
+    def test_apply_keep_vectors_replaces_those_of_the_same_model(self, storage: Storage) -> None:
         one, other = (storage.keep_model("model", 2, probe).model_no for probe in (b"p1", b"p2"))
         write(storage, SCOPE, say(), say(), changes=[AddItems([build_item(0), build_item(1)])])
         write(storage, SCOPE, changes=[KeepVectors([VectorRow(0, one, b"aa"), VectorRow(1, one, b"bb")])])
@@ -1231,7 +1237,33 @@ class StorageContract:
                 model_no: [row.codes for row in snapshot.read_index_rows(0, model_no=model_no, limit=ALL)]
                 for model_no in (one, other)
             }
-        assert codes == {one: [None, b"dd"], other: [b"cc", None]}
+        assert codes == {one: [b"aa", b"dd"], other: [b"cc", None]}
+
+    def test_apply_drop_other_vectors(self, storage: Storage) -> None:
+        one, other = (storage.keep_model("model", 2, probe).model_no for probe in (b"p1", b"p2"))
+        vectors = [VectorRow(seq, model_no, b"%d%d" % (seq, model_no)) for seq in (0, 1) for model_no in (one, other)]
+        for scope in (SCOPE, OTHER):
+            items = AddItems([build_item(0), build_item(1)])
+            write(storage, scope, say(), say(), changes=[items, KeepVectors(vectors)])
+        neighbour = see(storage, OTHER)
+        epoch = epoch_of(storage, SCOPE)
+        write(storage, SCOPE, changes=[DropOtherVectors(other)])
+        with storage.snapshot(SCOPE) as snapshot:
+            snapshot = opened(snapshot)
+            assert snapshot.head.epoch > epoch
+            assert snapshot.read_unembedded(0, model_no=one, limit=ALL) == [0, 1]
+            assert snapshot.read_unembedded(0, model_no=other, limit=ALL) == []
+        assert see(storage, OTHER) == neighbour
+
+    def test_apply_raise_epoch(self, storage: Storage) -> None:
+        fill(storage, SCOPE)
+        fill(storage, OTHER)
+        before = see(storage, SCOPE) or {}
+        epochs = [epoch_of(storage, scope) for scope in (SCOPE, OTHER)]
+        write(storage, SCOPE, changes=[RaiseEpoch()])
+        assert epoch_of(storage, SCOPE) > epochs[0]
+        assert epoch_of(storage, OTHER) == epochs[1]
+        assert list(find_differences(before, see(storage, SCOPE))) == ["head"]
 
     def test_apply_drop_leaves_the_vectors(self, storage: Storage) -> None:
         """They are no projection: only the model could make them again."""
@@ -1468,7 +1500,7 @@ class PersistentStorageContract(StorageContract):
         kept = texts[OTHER][1::2]
         gone = [*texts[SCOPE], *texts[OTHER][::2], scopes[2].subject or "", *texts[scopes[2]]]
         receipts = [PendingClean(bytes([number]) * 16, ledger_of(storage, scope), number)
-                    for number, scope in enumerate(scopes)]  # fmt: skip
+                    for number, scope in enumerate([*scopes, SCOPE])]  # fmt: skip
         write(storage, SCOPE, changes=[erasing(read_all(storage, SCOPE), *range(80)), AwaitClean(receipts[0])])
         write(storage, OTHER, changes=[erasing(read_all(storage, OTHER), *range(0, 80, 2)), AwaitClean(receipts[1])])
         erase_scope(storage, scopes[2], at_us=5, changes=[AwaitClean(receipts[2])])

@@ -211,7 +211,6 @@ class MemoryStorage:
             self._pending = ()
             self._ledgers = {scope: replace(ledger, pending=()) for scope, ledger in self._ledgers.items()}
             self._nameless = tuple((tenant, replace(ledger, pending=())) for tenant, ledger in self._nameless)
-            self._pending = ()
         return CleanOutcome(
             completed=completed,
             blocked=None,
@@ -439,9 +438,9 @@ def _apply(ledger: _Ledger, change: Change) -> None:
             ledger.vectors.update({(row.seq, row.model_no): row for row in vectors})
         case DropOtherVectors(model_no):
             ledger.vectors = {key: row for key, row in ledger.vectors.items() if row.model_no == model_no}
-            ledger.head = replace(ledger.head, epoch=ledger.head.epoch + 1)
+            _raise_epoch(ledger)
         case RaiseEpoch():
-            ledger.head = replace(ledger.head, epoch=ledger.head.epoch + 1)
+            _raise_epoch(ledger)
         case AwaitClean(pending):
             ledger.pending = (*ledger.pending, pending)
         case DropProjections():
