@@ -102,6 +102,7 @@ def describe_machine() -> dict[str, object]:
         "python": platform.python_version(),
         "sqlite": apsw.sqlite_lib_version(),
         "platform": f"{platform.system()} {platform.machine()}",
+        "load": round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else None,
     }
 
 

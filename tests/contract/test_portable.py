@@ -49,9 +49,10 @@ def test_port_law(law: str, open_port: suite.OpenPort):
     PORT_LAWS[law](open_port)
 
 
-def test_run_on_a_port(open_port: suite.OpenPort):
-    report = run_conformance(target=open_port)
+def test_run_on_a_port(open_port: suite.OpenPort, tmp_path: Path):
+    report = run_conformance(write_vectors(tmp_path, GOOD), open_port)  # each shipped vector is a test of its own above
     assert report.ok, report.failures
+    assert (report.vectors, report.steps, dict(report.groups)) == (1, 1, {"add": 1})
     assert report.port_laws == tuple(PORT_LAWS)
     assert open_port().load() == MemoryStore()
 

@@ -612,6 +612,35 @@ def test_6_a_deletion_that_races_with_reads(path: Path) -> None:
         assert seqs_of(events) == list(range(60 + 30 + 40))
 
 
+@pytest.mark.parametrize("url", ["memory://", ":memory:", "file"])
+@pytest.mark.parametrize("meanwhile", ["a deletion", "a new version", "an addition"])
+def test_6_a_recall_is_one_act(url: str, meanwhile: str, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What happens just before a recall takes the lock is seen by it: it searches what it follows in the ledger."""
+    with muniment.open(path if url == "file" else url) as archive:
+        memory, engine = Memory.over(archive, SCOPE), archive.memory("default", tenant="default")
+        message = memory.add_message(say("pump pump"))
+        engine.put("plan", "pump")
+        lock = archive.storage.transaction
+
+        def be_late(*arguments: Any, **more: Any) -> Any:
+            monkeypatch.setattr(archive.storage, "transaction", lock)
+            match meanwhile:
+                case "a deletion":
+                    memory.delete([message.id], "asked")
+                case "a new version":
+                    engine.put("plan", "pump again")
+                case _:
+                    memory.add_message(say("pump"))
+            return lock(*arguments, **more)
+
+        memory.recall("pump")
+        monkeypatch.setattr(archive.storage, "transaction", be_late)
+        read, found = memory.recall("pump")
+        assert read.seq == 4
+        assert found == search(memory.replay(up_to_seq=3), "pump")
+        assert read.recalled == tuple(item.id for item in found)
+
+
 # --- 7: A tombstone hides and destroys nothing ------------------------------------------------------------------------
 
 

@@ -165,7 +165,8 @@ def started(path: Path, *starts: Start, zone: str | None = None) -> Iterator[lis
     try:
         for process in processes:
             assert process.stdout is not None
-            assert process.stdout.readline() == "ready\n"
+            if process.stdout.readline() != "ready\n":
+                pytest.fail(process.communicate()[1])
         yield processes
     finally:
         for process in processes:

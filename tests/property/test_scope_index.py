@@ -90,16 +90,16 @@ class PlainSearch:
         leaders = [speaker for speaker, count in votes.items() if count == max(votes.values())]
         return leaders[0] if len(leaders) == 1 else None
 
-    def with_lent(self, own: dict[int, float], short: Sequence[float], long: Sequence[float]) -> dict[int, float]:
-        """`own` has a score for every row."""
+    def lent(self, own: dict[int, float], short: Sequence[float], long: Sequence[float]) -> dict[int, float]:
+        """What every row is lent; `own` has a score for every row."""
+        result = dict.fromkeys(own, 0.0)
         turns = [row for row in self.rows if row.session]
         context = self.ranking.context
         if context is False or (context is None and len(turns) < LENDING_TURNS_MIN):
-            return own
+            return result
         part = 1.0 if context else shortness(self.length / self.documents)
         far = [*long, *[0.0] * (len(short) - len(long))]
         shares = [b + (a - b) * part for a, b in zip(short, far, strict=True)]
-        result = dict(own)
         for session in {row.session for row in turns}:
             seqs = [row.seq for row in turns if row.session == session]
             for place, seq in enumerate(seqs):
@@ -107,8 +107,9 @@ class PlainSearch:
                 for distance, share in enumerate(shares, start=1):
                     before = own[seqs[place - distance]] if place >= distance else 0.0
                     after = own[seqs[place + distance]] if place + distance < len(seqs) else 0.0
-                    lent += (before + after) * share
-                result[seq] = own[seq] + lent
+                    lent += before * share
+                    lent += after * share
+                result[seq] = lent
         return result
 
     def keyword_leg(self) -> PlainLeg | None:
@@ -125,7 +126,8 @@ class PlainSearch:
                     frequency = terms.count(term)
                     score += weight * (frequency * (K1 + 1.0) / (frequency + penalty))
             own[row.seq] = score
-        scores = self.with_lent(own, LENT_KEYWORDS_SHORT, LENT_KEYWORDS_LONG)
+        lent = self.lent(own, LENT_KEYWORDS_SHORT, LENT_KEYWORDS_LONG)
+        scores = {seq: own[seq] + lent[seq] for seq in own}
         scores = {seq: score for seq, score in scores.items() if score > 0.0}
         return PlainLeg(scores, 0.0, max(scores.values())) if scores else None
 
@@ -142,7 +144,10 @@ class PlainSearch:
         inside = {row.seq for row in self.rows if row.codes and any(codes_in(row.codes))}
         if not any(query) or not inside:
             return None
-        scores = self.with_lent(own, LENT_VECTORS_SHORT, LENT_VECTORS_LONG)
+        mean = sum(round(own[seq] * 2**40) for seq in inside) / len(inside) / 2**40
+        lendable = {seq: cosine - mean if seq in inside else 0.0 for seq, cosine in own.items()}
+        lent = self.lent(lendable, LENT_VECTORS_SHORT, LENT_VECTORS_LONG)
+        scores = {seq: own[seq] + lent[seq] for seq in own}
         scores = {seq: score for seq, score in scores.items() if seq in inside}
         return PlainLeg(scores, min(scores.values()), max(scores.values()) - min(scores.values()))
 

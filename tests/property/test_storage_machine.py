@@ -15,12 +15,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from muniment.adapters.memory import MemoryStorage
 from muniment.adapters.sqlite import SqliteStorage
 from muniment.errors import MunimentError
-from muniment.model.event import Event
+from muniment.model.event import Deletion, Document, Event, Message, Note, Recall
 from muniment.model.rows import (
     AddItems,
     AwaitClean,
     Change,
     CountUses,
+    DropOtherVectors,
     DropProjections,
     EraseEvents,
     EraseLedger,
@@ -33,6 +34,7 @@ from muniment.model.rows import (
     NewEvent,
     NewLedger,
     PendingClean,
+    RaiseEpoch,
     SetUses,
     StoredRequest,
     SupersedeItem,
@@ -44,7 +46,6 @@ from muniment.ports.storage import Storage
 from muniment.testing.doubles import SeededEntropy
 from muniment.testing.picture import ALL, Picture, find_differences, picture_of, picture_of_archive, picture_of_scope
 from muniment.testing.rows import INT64_MAX, INT64_MIN, build_ledger, build_rows
-from muniment.testing.strategies import events
 
 T = TypeVar("T")
 
@@ -57,6 +58,18 @@ SHORT_WAIT_S = 0.001
 
 class BlockFailsError(Exception):
     """What a transaction of a test raises at its end."""
+
+
+def events() -> st.SearchStrategy[Event]:
+    """Small events: a storage does not look into them, so only their kinds and sessions matter."""
+    common: dict[str, Any] = {"id": st.uuids(version=4), "session_id": st.sampled_from([None, "s1", "s2"])}
+    return st.one_of(
+        st.builds(Message, **common, speaker=st.just("a"), content=st.just("b")),
+        st.builds(Document, **common, name=st.just("a"), text=st.just("b")),
+        st.builds(Note, **common, content=st.just("")),
+        st.builds(Recall, **common, query=st.just("*")),
+        st.builds(Deletion, **common, targets=st.tuples(st.uuids()), reason=st.just("a")),
+    )
 
 
 def items(seq: int) -> st.SearchStrategy[ItemRow]:
@@ -100,11 +113,13 @@ def changes_at(last: int, ids: list[bytes], models: list[int]) -> st.SearchStrat
         requests.map(KeepRequest),
         pending.map(AwaitClean),
         st.just(DropProjections()),
+        st.just(RaiseEpoch()),
         several.map(lambda seqs: EraseEvents([(seq, ids[seq]) for seq in seqs])),
     ]
     if models:
         vectors = st.builds(VectorRow, seqs, st.sampled_from(models), st.binary(min_size=2, max_size=2))
         choices.append(st.lists(vectors, max_size=3).map(KeepVectors))
+        choices.append(st.sampled_from(models).map(DropOtherVectors))
     return st.one_of(choices)
 
 
@@ -232,9 +247,10 @@ class StorageMachine(RuleBasedStateMachine):
 
         self.touched = self.on_both(act) or scope
 
-    @rule(name=st.sampled_from(["a", "A", "b"]))
-    def drop_tenant(self, name: str) -> None:
-        self.on_both(lambda storage: storage.drop_tenant(name))
+    @rule(name=st.sampled_from(["a", "A", "b"]), at_us=TIMES)
+    def drop_tenant(self, name: str, at_us: int) -> None:
+        pending = PendingClean(self.entropy(16), b"", at_us)
+        self.on_both(lambda storage: storage.drop_tenant(name, pending))
 
     @rule(probe=st.integers(0, 2))
     def keep_model(self, probe: int) -> None:
@@ -302,7 +318,10 @@ class FileMachine(StorageMachine):
             assert find_differences(picture_of(view), before) == {}
 
 
+EXAMPLES = settings().max_examples
+"""Of the profile; one history takes about 0.2 s."""
+
 TestStorageInMemory = StorageMachine.TestCase
-TestStorageInMemory.settings = settings(max_examples=25, stateful_step_count=20)
+TestStorageInMemory.settings = settings(max_examples=EXAMPLES // 3, stateful_step_count=20)
 TestStorageInFile = FileMachine.TestCase
-TestStorageInFile.settings = settings(max_examples=15, stateful_step_count=20)
+TestStorageInFile.settings = settings(max_examples=EXAMPLES // 5, stateful_step_count=20)

@@ -21,8 +21,10 @@ from muniment.cli.options import ArchiveOption, JsonOption, SubjectOption, Tenan
 from muniment.cli.output import Output
 from muniment.cli.text import count_of, name_of
 from muniment.cli.times import parse_time
+from muniment.core.check import check_event
 from muniment.errors import LimitExceededError, NotFoundError, UsageError
 from muniment.model.event import TIERS, Content, Document, Message, Note, event_to_dict
+from muniment.model.json import EMPTY
 from muniment.model.limits import ADD_MANY_CHUNK, TEXT_BYTES_MAX
 from muniment.model.scope import Scope
 
@@ -189,13 +191,22 @@ def _build(text: str | None, given: Mapping[str, object]) -> _Addition:
     if "metadata" in fields:
         fields["metadata"] = _parse_metadata(fields["metadata"])
     if kind == "document":
-        event = Document.model_validate({**_document_fields(text, given), **fields})
-        return _Addition(event, fields, {}, if_absent=False)
+        fields = {**_document_fields(text, given), **fields}
+        return _addition(Document.model_validate(fields), fields)
     if not text:
         raise UsageError("which text? give one as an argument, or - to read JSON lines")
     fields["content"] = text
-    event = Message.model_validate(fields) if kind == "message" else Note.model_validate(fields)
-    return _Addition(event, fields, _expected(given), if_absent="if_absent" in given)
+    if kind == "message":
+        return _addition(Message.model_validate(fields), fields)
+    return _addition(Note.model_validate(fields), fields, _expected(given), if_absent="if_absent" in given)
+
+
+def _addition(
+    event: Content, fields: Mapping[str, Any], expected: Mapping[str, Any] = EMPTY, *, if_absent: bool = False
+) -> _Addition:
+    """The addition, its limits checked before an archive is begun for it."""
+    check_event(event)
+    return _Addition(event, fields, expected, if_absent)
 
 
 _NO_FIELDS: Final = ("file", "expect", "if_absent", "request_id")

@@ -1377,10 +1377,10 @@ class KeepsOneVector(StorageOver):
     class View(ViewOver):
         def apply(self, changes: Sequence[Change]) -> None:
             for change in changes:
-                rows = change.rows if isinstance(change, KeepVectors) else []
                 self.inner.apply([change])
-                if rows and rows[0].model_no != 1:
-                    self.inner.apply([KeepVectors([VectorRow(row.seq, 1, b"") for row in rows])])
+                if isinstance(change, KeepVectors):
+                    others = [row for row in change.rows if row.model_no != 1]
+                    self.inner.apply([KeepVectors([VectorRow(row.seq, 1, b"") for row in others])])
 
 
 class KeepsOtherVectors(StorageOver):

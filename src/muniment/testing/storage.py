@@ -814,8 +814,8 @@ class StorageContract:
         assert storage.find_pending() == []
         fill(storage, SCOPE)
         fill(storage, OTHER)
-        pending = [PendingClean(bytes([number]) * 16, ledger_of(storage, SCOPE), at_us) for number, at_us in
-                   [(3, 10), (1, 30), (2, 20)]]  # fmt: skip
+        ledger = ledger_of(storage, SCOPE)
+        pending = [PendingClean(bytes([number]) * 16, ledger, at_us) for number, at_us in [(3, 10), (1, 30), (2, 20)]]
         rows = read_all(storage, SCOPE)
         write(storage, SCOPE, changes=[erasing(rows, 0), AwaitClean(pending[0])])
         with pytest.raises(RuntimeError):
@@ -1490,8 +1490,9 @@ class PersistentStorageContract(StorageContract):
     ) -> None:
         """Long and short contents in several scopes, so that pages split and overflow before some of it is erased."""
         scopes = [SCOPE, OTHER, Scope("tenant-to-drop", "name-to-erase")]
-        texts = {scope: [f"marker {number} of {scope.subject} " * (1 + number % 40) for number in range(80)]
-                 for scope in scopes}  # fmt: skip
+        texts = {
+            scope: [f"{scope.subject} says {number} " * (1 + number % 40) for number in range(80)] for scope in scopes
+        }
         for number in range(80):
             for scope in scopes:
                 message = say(texts[scope][number])
@@ -1499,8 +1500,7 @@ class PersistentStorageContract(StorageContract):
                 write(storage, scope, message, changes=[AddItems([item])])
         kept = texts[OTHER][1::2]
         gone = [*texts[SCOPE], *texts[OTHER][::2], scopes[2].subject or "", *texts[scopes[2]]]
-        receipts = [PendingClean(bytes([number]) * 16, ledger_of(storage, scope), number)
-                    for number, scope in enumerate([*scopes, SCOPE])]  # fmt: skip
+        receipts = [PendingClean(bytes([number]) * 16, ledger_of(storage, SCOPE), number) for number in range(4)]
         write(storage, SCOPE, changes=[erasing(read_all(storage, SCOPE), *range(80)), AwaitClean(receipts[0])])
         write(storage, OTHER, changes=[erasing(read_all(storage, OTHER), *range(0, 80, 2)), AwaitClean(receipts[1])])
         erase_scope(storage, scopes[2], at_us=5, changes=[AwaitClean(receipts[2])])
