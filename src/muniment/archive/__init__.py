@@ -4,7 +4,18 @@ from muniment.archive.archive import Archive
 from muniment.archive.listing import Listing, Page
 from muniment.archive.memory import UNSET, Memory
 from muniment.archive.opening import open_archive
-from muniment.archive.standing import Standing
+from muniment.archive.standing import Changed, Standing
 from muniment.archive.tenant import ScopeInfo, Tenant
 
-__all__ = ["UNSET", "Archive", "Listing", "Memory", "Page", "ScopeInfo", "Standing", "Tenant", "open_archive"]
+__all__ = [
+    "UNSET",
+    "Archive",
+    "Changed",
+    "Listing",
+    "Memory",
+    "Page",
+    "ScopeInfo",
+    "Standing",
+    "Tenant",
+    "open_archive",
+]

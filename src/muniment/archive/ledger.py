@@ -12,6 +12,7 @@ from typing import cast
 from uuid import UUID
 
 from muniment.archive.arguments import find_id, parse_instant, parse_seq, parse_text, parse_texts
+from muniment.archive.collector import collector_paused
 from muniment.archive.engine import Engine
 from muniment.archive.eraser import head_of
 from muniment.archive.listing import Listing
@@ -153,14 +154,18 @@ class Ledger:
         """
         check = _check_point(up_to_seq, at)
         fold = Fold()
-        with self._engine.storage.snapshot(self._address) as view:
+        with collector_paused(), self._engine.storage.snapshot(self._address) as view:
             if view is not None:
                 reader = Reader(view)
-                where = EventFilter(last=_find_point(view, *check))
-                for expected, row in enumerate(read_in_chunks(view, where)):
-                    if row.seq != expected:
-                        raise IntegrityError(f"event {expected} is missing from the ledger", seq=expected)
+                last = _find_point(view, *check)
+                following = 0
+                for row in read_in_chunks(view, EventFilter(last=last)):
+                    if row.seq != following:
+                        break
                     fold.add(reader.decode_one(row))
+                    following += 1
+                if following <= last:
+                    raise IntegrityError(f"event {following} is missing from the ledger", seq=following)
         return fold.state()
 
     def seq_at(self, at: datetime) -> int | None:
@@ -189,7 +194,11 @@ class Ledger:
         with self._engine.storage.snapshot(self._address) as view:
             if view is None:
                 return VerifyReport(ok=True, head=None, num_events=0, num_erased=0)
-            report = verify_ledger(view, progress)
+            try:
+                report = verify_ledger(view, progress)
+            except IntegrityError as error:
+                # A damaged page: the storage cannot even read what it should compare.
+                return VerifyReport(ok=False, head=None, num_events=0, num_erased=0, problem=str(error))
             if not report or not deep or view.head.erased_us is not None:
                 return report
             stray = find_stray_item(self._engine, view)

@@ -19,7 +19,7 @@ from muniment.archive.ledger import Ledger, kind_numbers, tier_numbers
 from muniment.archive.reader import Reader
 from muniment.archive.rebuilder import rebuild_projections
 from muniment.archive.search import Searcher, parse_moment, parse_request, plain_request
-from muniment.archive.standing import Standing, is_standing, standing_of
+from muniment.archive.standing import Changed, Standing, is_standing, standing_of
 from muniment.archive.vectors import OnEmbedError
 from muniment.archive.writer import Writer
 from muniment.core.canonical import from_us
@@ -32,10 +32,8 @@ from muniment.model.event import (
     EVENT_TYPES,
     Content,
     Deletion,
-    Document,
     Event,
     EventBase,
-    Message,
     Note,
     Recall,
     Tier,
@@ -49,7 +47,8 @@ from muniment.model.rows import ItemFilter, KeepVectors, ModelRow, VectorRow
 from muniment.model.scope import Scope
 from muniment.ports.storage import Transaction
 
-C = TypeVar("C", Message, Document, Note)
+C = TypeVar("C", bound=Content)
+E = TypeVar("E", bound=EventBase)
 
 
 class Unset(Enum):
@@ -129,10 +128,8 @@ class Memory(Ledger):
 
         Raises: as `add`.
         """
-        note = build_event(
+        note = self.build(
             Note,
-            id=self._engine.new_id(),
-            timestamp=from_us(self._engine.clock()),
             content=text,
             tier=tier,
             labels=parse_texts("labels", labels),
@@ -239,10 +236,8 @@ class Memory(Ledger):
         Raises: UsageError, with nothing stored, for no targets, an empty reason, and an id that is unknown here, not
                 content, or erased; TypeError for a bare id in place of a collection.
         """
-        deletion = build_event(
+        deletion = self.build(
             Deletion,
-            id=self._engine.new_id(),
-            timestamp=from_us(self._engine.clock()),
             targets=parse_ids(targets),
             reason=reason,
             requested_by=requested_by,
@@ -256,7 +251,21 @@ class Memory(Ledger):
             call = _call("delete", **{name: fields[name] for name in fields if name not in ("id", "timestamp")})
         return cast("Deletion", self._append_one(deletion, request_id, call))
 
-    def change(self, decide: Callable[[Standing], Sequence[Note | Deletion]]) -> list[Event]:
+    def build(self, event_type: type[E], **fields: Any) -> E:
+        """An event with an id and a timestamp of this archive's own randomness and clock; nothing is stored.
+
+        Raises: UsageError for fields that the model refuses.
+        """
+        return build_event(
+            event_type, **{"id": self._engine.new_id(), "timestamp": from_us(self._engine.clock()), **fields}
+        )
+
+    def standing(self) -> Standing:
+        """The visible notes as they stand, with what `change` compares; recorded nowhere. Cost: O(notes)."""
+        with self._engine.storage.snapshot(self._scope) as view:
+            return standing_of(view)
+
+    def change(self, decide: Callable[[Standing], Sequence[Note | Deletion]]) -> Changed:
         """Store what follows from the notes as they stand: compare-and-set over all of them.
 
         `decide` is asked outside the lock and its answer stored only if no note came, went or was replaced meanwhile;
@@ -267,11 +276,10 @@ class Memory(Ledger):
         """
         tokenizer = self._engine.tokenizer
         for _ in range(_TRIES):
-            with self._engine.storage.snapshot(self._scope) as view:
-                standing = standing_of(view)
+            standing = self.standing()
             events = decide(standing)
             if not events:
-                return []
+                return Changed(standing.ledger_id, standing.change_seq, ())
             check_count("change", len(events), ADD_MANY_MAX, "events")
             drafts = [draft(event, tokenizer) for event in events]
             embedded = self._embed(events, None)
@@ -279,9 +287,11 @@ class Memory(Ledger):
                 if is_standing(standing, tx):
                     stored = Writer(self._engine, tx).append(drafts)
                     _keep_vectors(tx, embedded, len(stored))
-                    return stored
+                    return Changed(tx.head.ledger_id.hex(), tx.head.next_seq - 1, tuple(stored))
                 if tx.head.next_seq == 0:
-                    raise ConflictError("ledger replaced: the scope was erased while it was changed")
+                    raise ConflictError(
+                        "ledger replaced: the scope was erased while it was changed", expected=standing.ledger_id
+                    )
         raise ConflictError(f"the notes of this scope were changed by others {_TRIES} times in a row: retry")
 
     def _append_one(
@@ -417,7 +427,7 @@ class Memory(Ledger):
         source: str = "unknown",
         actor: str | None = None,
     ) -> tuple[Recall, list[Content]]:
-        """Search by the words of the query alone and record it: the Recall, and what it names, best first.
+        """Search by the words of the query alone and record it, as one act: the Recall, and what it names, best first.
 
         `session_id` tags the Recall and filters nothing. Plain BM25, as the audit contract has it (A14, A15).
 
@@ -425,18 +435,13 @@ class Memory(Ledger):
         """
         if query == "":
             raise UsageError("a recall needs a query of at least 1 character; nothing was stored")
-        request = plain_request(query, limit=limit)
-        searcher = Searcher(self._engine)
-        recall, hits = searcher.record(
+        return Searcher(self._engine).recall(
             self._scope,
-            searcher.search(self._scope, request),
-            query=query,
-            request={},
+            plain_request(query, limit=limit),
             session_id=session_id,
             source=source,
             actor=actor,
         )
-        return recall, [hit.event for hit in hits]
 
     def prompt(
         self,
@@ -502,10 +507,8 @@ class Memory(Ledger):
         with engine.storage.transaction(self._scope, engine.new_ledger(), durable=False) as tx:
             writer = Writer(engine, tx)
             chosen = list(choose(writer.reader.visible_items(where)))
-            recall = build_event(
+            recall = self.build(
                 Recall,
-                id=engine.new_id(),
-                timestamp=from_us(engine.clock()),
                 query=query,
                 recalled=tuple([item.id for item in chosen]),
                 request={} if request is None else request(),

@@ -219,24 +219,60 @@ class Searcher:
         with self._engine.storage.snapshot(address) as view:
             if view is None:
                 return NOTHING
-            index, ahead = self._engine.indexes.find(view, model_no)
-            found = index.search(
-                self._build_query(view, request, vector),
-                request.limit,
-                where=self.filter(view, request),
-                ranking=request.ranking,
-                as_of=ahead if as_of is None else as_of.find_seq(view),
-                kinds=request.population,
+            return self._search_view(view, request, model_no, vector, as_of)
+
+    def _search_view(
+        self,
+        view: Snapshot,
+        request: SearchRequest,
+        model_no: int | None,
+        vector: bytes | None,
+        as_of: AsOf | None = None,
+    ) -> Answer:
+        index, ahead = self._engine.indexes.find(view, model_no)
+        found = index.search(
+            self._build_query(view, request, vector),
+            request.limit,
+            where=self.filter(view, request),
+            ranking=request.ranking,
+            as_of=ahead if as_of is None else as_of.find_seq(view),
+            kinds=request.population,
+        )
+        return _answer(view, found, explain=request.explain)
+
+    def recall(
+        self, scope: Scope, request: SearchRequest, *, session_id: str | None, source: str, actor: str | None
+    ) -> tuple[Recall, list[Content]]:
+        """Search by words and record, under one lock: what it names is what stood there then (A15)."""
+        engine = self._engine
+        with engine.storage.snapshot(scope) as view:
+            if view is not None:
+                engine.indexes.find(view, None)  # what takes long is done before the lock
+        with engine.storage.transaction(scope, engine.new_ledger(), durable=False) as tx:
+            answer = self._search_view(tx, request, None, None)
+            recall = build_event(
+                Recall,
+                id=engine.new_id(),
+                timestamp=from_us(engine.clock()),
+                query=request.query,
+                recalled=tuple([hit.id for hit in answer.hits]),
+                session_id=session_id,
+                source=source,
+                actor=actor,
             )
-            return _answer(view, found, explain=request.explain)
+            known = Known(roots_by_id=dict(answer.roots))
+            (stored,) = Writer(engine, tx).append([draft(recall, engine.tokenizer)], known=known)
+            head = tx.head
+        engine.indexes.pass_over(head.ledger_id, head.next_seq - 1, head.next_seq)
+        return cast("Recall", stored), [hit.event for hit in answer.hits]
 
     def answer_of(self, view: Snapshot | None, found: Sequence[Found] = (), *, explain: bool = False) -> Answer:
         """What was found in a view, with its events; nothing, seen at the ledger's end, where nothing was."""
         return NOTHING if view is None else _answer(view, found, explain=explain)
 
-    def read(self, scope: Scope, found: Sequence[Found], *, explain: bool) -> Answer:
-        """The events of what was found a moment ago; what was erased since is left out."""
-        with self._engine.storage.snapshot(scope) as view:
+    def read(self, ledger_id: bytes, found: Sequence[Found], *, explain: bool) -> Answer:
+        """The events of what was found in a ledger a moment ago; what was erased since is left out."""
+        with self._engine.storage.snapshot(ledger_id) as view:
             if view is None:
                 return NOTHING
             alive = view.find_items([one.seq for one in found])

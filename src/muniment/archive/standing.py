@@ -7,7 +7,7 @@ from typing import Final, cast
 
 from muniment.archive.reader import Reader
 from muniment.core.canonical import KIND_NUMBERS
-from muniment.model.event import Note
+from muniment.model.event import Event, Note
 from muniment.model.rows import EventFilter, ItemFilter
 from muniment.ports.storage import Snapshot
 
@@ -24,6 +24,15 @@ class Standing:
     """The seq of the last event that added, hid or destroyed a note; -1 for none. Messages and reads do not count."""
     notes: tuple[Note, ...]
     """In ledger order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """What a change left: the point that the next one is compared with, and the stored events."""
+
+    ledger_id: str | None
+    change_seq: int
+    events: tuple[Event, ...]
 
 
 def standing_of(view: Snapshot | None) -> Standing:

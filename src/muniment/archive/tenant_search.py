@@ -40,6 +40,7 @@ class ScopedHit:
 class _Candidate:
     scope_no: int
     scope: Scope
+    ledger_id: bytes
     found: Found
 
     @property
@@ -92,7 +93,8 @@ class TenantSearcher:
                 index, ahead = self._engine.indexes.find(view, model_no)
                 own = index.statistics(self._query(view, request), as_of=ahead, kinds=request.population)
             total = own if total is None else total.plus(own)
-        return total
+        # Of no texts, or of none with a word, there is nothing to rank; what came since is for the next search.
+        return total if total is not None and total.documents and total.length else None
 
     def _rank_legs(
         self, request: SearchRequest, model_no: int | None, vector: bytes | None, statistics: Statistics | None
@@ -123,7 +125,7 @@ class TenantSearcher:
                         kinds=request.population,
                         statistics=statistics if leg == "keyword" else None,
                     )
-                    legs[leg].extend(_Candidate(scope_no, scope, one) for one in found)
+                    legs[leg].extend(_Candidate(scope_no, scope, view.head.ledger_id, one) for one in found)
             for candidates in legs.values():
                 if len(candidates) > 2 * most:
                     candidates.sort(key=lambda one: one.order)
@@ -161,7 +163,8 @@ class TenantSearcher:
         hits: list[tuple[int, ScopedHit]] = []
         for scope, candidates in by_scope.items():
             candidates.sort(key=lambda one: order[scope, one.found.seq])
-            answer = self._searcher.read(scope, [one.found for one in candidates], explain=request.explain)
+            found = [one.found for one in candidates]
+            answer = self._searcher.read(candidates[0].ledger_id, found, explain=request.explain)
             answers[scope] = answer
             hits.extend((order[scope, hit.seq], ScopedHit(scope, hit)) for hit in answer.hits)
         return [hit for _, hit in sorted(hits, key=lambda entry: entry[0])], answers

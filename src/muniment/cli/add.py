@@ -146,6 +146,8 @@ _OF_KIND: Final[Mapping[str, tuple[str, ...]]] = {
 }
 _FIELDS: Final[Mapping[str, str]] = {"label": "labels", "session": "session_id"}
 """Options that are called otherwise than the field they fill."""
+_NO_FIELDS: Final = ("file", "expect", "if_absent", "request_id")
+"""Options that fill none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,9 +209,6 @@ def _addition(
     """The addition, its limits checked before an archive is begun for it."""
     check_event(event)
     return _Addition(event, fields, expected, if_absent)
-
-
-_NO_FIELDS: Final = ("file", "expect", "if_absent", "request_id")
 
 
 def _kind_of(given: Mapping[str, object]) -> str:
@@ -309,16 +308,18 @@ def _print_stored(out: Output, scope: Scope, stored: Content) -> None:
 
 
 def _store_lines(out: Output, feed: Feed, archive: str | None, chunk: int) -> int:
+    stream = _stdin(out)
     with open_or_create(archive, out) as opened, out.progress() as progress:
-        feed.store(opened, _stdin(out), chunk, progress)
+        feed.store(opened, stream, chunk, progress)
     _print_summary(out, feed)
     return feed.exit_code
 
 
 def _check_lines(out: Output, feed: Feed) -> int:
     """Read every line as if it were to be stored."""
+    stream = _stdin(out)
     with out.progress() as progress:
-        good = sum(1 for _ in feed.read(_stdin(out), progress))
+        good = sum(1 for _ in feed.read(stream, progress))
     bad = len(feed.refused)
     _say(out, [("good", good), ("refused", bad)], f"{good:,} of {count_of(good + bad, 'line')} can be stored")
     return feed.exit_code

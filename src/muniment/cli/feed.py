@@ -91,7 +91,7 @@ class Feed:
         try:
             while batch := list(islice(lines, chunk)):
                 self._print(self._store_chunk(archive, batch))
-        except (MunimentError, KeyboardInterrupt):
+        except (MunimentError, OSError, KeyboardInterrupt):
             unstored = f"{ranges_of(self._unstored)} and " if self._unstored else ""
             self.out.note(
                 f"stored {count_of(self.num_stored, 'line')}; not stored: {unstored}all after line {self._num_read}"

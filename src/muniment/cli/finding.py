@@ -9,11 +9,9 @@ from uuid import UUID
 
 from muniment.archive import Archive
 from muniment.archive.ledger import Ledger
-from muniment.archive.reader import Reader
 from muniment.cli.opening import Place
 from muniment.errors import NotFoundError, UsageError
 from muniment.model.event import ErasedEvent, Event
-from muniment.model.item import Item
 
 _SEQ: Final = re.compile("[0-9]{1,10}")
 
@@ -58,15 +56,3 @@ def find_everywhere(archive: Archive, event_id: UUID) -> Iterator[tuple[Place, E
                 found = info.ledger.get(event_id)
                 if found is not None:
                     yield Place(info.ledger, info.scope), found
-
-
-def find_item(archive: Archive, ledger: Ledger, seq: int) -> Item | None:
-    """The message, document or note at that seq with what happened to it since; None for other or erased events."""
-    head = ledger.head()
-    if head is None:
-        return None
-    with archive.storage.snapshot(bytes.fromhex(head.ledger_id)) as view:
-        row = None if view is None else view.find_items([seq]).get(seq)
-        if view is None or row is None:
-            return None
-        return Reader(view).items([row], view.head.next_seq - 1)[0]

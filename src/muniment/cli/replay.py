@@ -24,7 +24,7 @@ from muniment.cli.output import Column, Output
 from muniment.cli.text import count_of, exact_time
 from muniment.cli.times import parse_time
 from muniment.errors import UsageError
-from muniment.model.event import Content, Deletion, ErasedEvent, event_to_dict
+from muniment.model.event import CONTENT_KINDS, Content, Deletion, ErasedEvent, event_to_dict
 from muniment.model.scope import Scope
 from muniment.model.state import MemoryState
 
@@ -74,7 +74,8 @@ def replay(
 
 def _print_watched(out: Output, place: Place, state: MemoryState, limit: int | None) -> None:
     out.line((place.name, "bold"), f" {_point(state)}")
-    out.line((f"  {_counts(state)}", "dim"))
+    out.line(("  held   ", "dim"), _held(state))
+    out.line(("  of it  ", "dim"), _fates(state))
     visible = state.visible
     if visible:
         out.line()
@@ -114,13 +115,16 @@ def _numbers(state: MemoryState) -> dict[str, int]:
     }
 
 
-def _counts(state: MemoryState) -> str:
+def _held(state: MemoryState) -> str:
     numbers = _numbers(state)
-    held = ", ".join(
-        count_of(numbers[f"{kind}s"], kind) for kind in ("message", "document", "note") if numbers[f"{kind}s"]
-    )
-    fates = ", ".join(f"{numbers[fate]:,} {fate}" for fate in ("visible", "deleted", "superseded", "erased", "read"))
-    return f"{held or 'nothing'}: {fates}"
+    kinds = [count_of(numbers[f"{kind}s"], kind) for kind in CONTENT_KINDS if numbers[f"{kind}s"]]
+    return ", ".join(kinds) or "nothing"
+
+
+def _fates(state: MemoryState) -> str:
+    numbers = _numbers(state)
+    fates = [name for name in ("deleted", "superseded", "erased", "read") if numbers[name]]
+    return ", ".join(f"{numbers[name]:,} {name}" for name in ("visible", *fates))
 
 
 def _row(state: MemoryState, item: Content) -> tuple[str, ...]:

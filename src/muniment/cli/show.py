@@ -12,7 +12,7 @@ import typer
 
 from muniment.archive import Archive
 from muniment.cli.events import what_of
-from muniment.cli.finding import find_everywhere, find_item, get_event, parse_reference
+from muniment.cli.finding import find_everywhere, get_event, parse_reference
 from muniment.cli.opening import Place, get_place, open_existing
 from muniment.cli.options import (
     ArchiveOption,
@@ -26,7 +26,7 @@ from muniment.cli.options import (
 from muniment.cli.output import Output
 from muniment.cli.text import block, cell_of, count_of, exact_time
 from muniment.errors import NotFoundError
-from muniment.model.event import ErasedEvent, Erasure, Event, Message, Note, Recall, event_to_dict
+from muniment.model.event import Deletion, Document, ErasedEvent, Erasure, Event, Message, Note, Recall, event_to_dict
 from muniment.model.item import Item
 
 _LONG_FIELDS: Final = ("content", "text")
@@ -56,7 +56,7 @@ def show(
         named = ledger is not None or find_scope(tenant, subject, unscoped) is not None
         if named or isinstance(parse_reference(event), int):
             place = get_place(opened, tenant, subject, unscoped, ledger)
-            findings = [_Finding(opened, place, get_event(place, event))]
+            findings = [_Finding(place, get_event(place, event))]
         else:
             findings = _find_everywhere(opened, event)
         for number, finding in enumerate(findings):
@@ -67,7 +67,6 @@ def show(
 
 @dataclass(frozen=True, slots=True)
 class _Finding:
-    archive: Archive
     place: Place
     event: Event | ErasedEvent
 
@@ -77,7 +76,7 @@ def _find_everywhere(archive: Archive, reference: str) -> list[_Finding]:
 
     Raises: NotFoundError
     """
-    found = [_Finding(archive, place, event) for place, event in find_everywhere(archive, UUID(reference))]
+    found = [_Finding(place, event) for place, event in find_everywhere(archive, UUID(reference))]
     if not found:
         raise NotFoundError(f"there is no event {reference} in any scope of {archive.location}")
     return found
@@ -134,10 +133,9 @@ def _fields(finding: _Finding) -> Iterator[tuple[str, str]]:
     for name, value in event_to_dict(finding.event).items():
         if value is not None and value != [] and value != {}:
             yield name, cell_of(value)
-    if not isinstance(finding.event, ErasedEvent) and finding.event.seq is not None:
-        item = find_item(finding.archive, finding.place.ledger, finding.event.seq)
-        if item is not None:
-            yield from _state(item)
+    item = finding.place.ledger.get_item(finding.event.id)
+    if item is not None:
+        yield from _state(item)
 
 
 def _state(item: Item) -> Iterator[tuple[str, str]]:
@@ -160,10 +158,10 @@ def _named_ids(event: Event | ErasedEvent) -> Sequence[UUID]:
             return () if event.recall_id is None else (event.recall_id,)
         case Note():
             return (*(() if event.supersedes is None else (event.supersedes,)), *event.derived_from)
-        case ErasedEvent() | Erasure():
+        case Deletion() | Erasure() | ErasedEvent():
             return event.targets
-        case _:
-            return getattr(event, "targets", ())
+        case Document():
+            return ()
 
 
 def _named(finding: _Finding) -> Iterator[tuple[int | None, str, UUID, str]]:

@@ -8,13 +8,12 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from muniment import audit
 from muniment.archive import Memory
 from muniment.cli import story
 from muniment.cli.output import Output
 from muniment.cli.text import one_line, text_of
 from muniment.core.canonical import to_us
-from muniment.model.event import Content, Deletion, Document, Event, Message, Note, Recall
+from muniment.model.event import Deletion, Document, Event, Message, Note, Recall
 
 _TEXT_WIDTH: Final = 62
 _STYLES: Final = {"recall": "yellow", "deletion": "red"}
@@ -116,7 +115,11 @@ class Week:
         )
 
     def _read(self) -> Recall:
-        recall, _ = search_and_record(self.memory, story.QUESTION, at=self.clock.step(), session_id=self.session)
+        """What a model is given for the question, and the event that says so: one act of the engine."""
+        self.clock.step()
+        recall, _ = self.memory.recall(
+            story.QUESTION, limit=3, session_id=self.session, source=story.SOURCE, actor=story.AGENT
+        )
         self._show(recall)
         return recall
 
@@ -141,22 +144,6 @@ class Week:
     def _seqs(self, ids: Iterable[UUID]) -> str:
         events = [self.memory.get(event_id) for event_id in ids]
         return ", ".join(str(event.seq) for event in events if event is not None)
-
-
-def search_and_record(
-    memory: Memory, query: str, *, at: datetime, session_id: str, limit: int = 3
-) -> tuple[Recall, list[Content]]:
-    """What a model is given for a query, and the event that says so."""
-    found = audit.search(memory.replay(), query, limit=limit)
-    recall = Recall(
-        query=query,
-        recalled=tuple(item.id for item in found),
-        timestamp=at,
-        session_id=session_id,
-        source=story.SOURCE,
-        actor=story.AGENT,
-    )
-    return memory.record(recall), found
 
 
 def _label(event: Event) -> str:

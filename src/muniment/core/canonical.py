@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from typing import Any, Final, NamedTuple, cast
-from uuid import UUID
+from uuid import UUID, SafeUUID
 
 from pydantic import JsonValue
 from pydantic_core import from_json, to_json
@@ -53,6 +53,10 @@ _MICROSECOND: Final = timedelta(microseconds=1)
 _FIXED: Final = struct.Struct(">BI16sBIQBI16sBIBBIqBI32s")
 
 
+_new_uuid: Final = object.__new__
+_set_attribute: Final = object.__setattr__
+
+
 class Envelope(NamedTuple):
     """The part of an event that never changes and holds nothing personal, ready to be stored."""
 
@@ -62,6 +66,14 @@ class Envelope(NamedTuple):
     recorded_us: int
     digest: bytes
     links: bytes
+
+
+def unpack_uuid(value: bytes) -> UUID:
+    """The id of those 16 bytes; a third of the time that `UUID(bytes=…)` takes to check what is known."""
+    made = _new_uuid(UUID)
+    _set_attribute(made, "int", int.from_bytes(value))
+    _set_attribute(made, "is_safe", SafeUUID.unknown)
+    return made
 
 
 def to_us(instant: datetime) -> int:
@@ -231,20 +243,20 @@ def decode_event(kind: int, event_id: bytes, seq: int, recorded_at: datetime, li
     Raises: IntegrityError for bytes that no version has written.
     """
     name = kind_name(kind)
-    values: dict[str, Any] = {"id": UUID(bytes=event_id), "seq": seq, "recorded_at": recorded_at, "kind": name}
+    values = _DEFAULTS[name].copy()
+    values["id"] = unpack_uuid(event_id)
+    values["seq"] = seq
+    values["recorded_at"] = recorded_at
     if links:
         values.update(decode_links(links))
         if not values.keys() <= _FIELDS[name]:
             raise IntegrityError(f"event {values['id']} has the links of another kind", seq=seq)
+    decoders = _DECODERS[name]
     try:
-        get = from_json(body).get
-        for field, default, decode in _DECODERS[name]:
-            value = get(field)
-            if value is None:
-                values.setdefault(field, default)
-            else:
-                values[field] = value if decode is None else decode(value)
-    except (ValueError, TypeError, AttributeError) as error:
+        for field, value in from_json(body).items():
+            decode = decoders[field]
+            values[field] = value if decode is None else decode(value)
+    except (ValueError, TypeError, AttributeError, KeyError) as error:
         raise IntegrityError(
             f"the content of event {values['id']} is not one that was ever written", seq=seq
         ) from error
@@ -324,10 +336,10 @@ _FIELDS: Final[Mapping[str, frozenset[str]]] = {kind: frozenset(EVENT_TYPES[kind
 _ENCODERS: Final[Mapping[str, list[tuple[str, Callable[[Any], object] | None]]]] = {
     kind: [(name, _ENCODE.get(name)) for name in _content_fields(kind)] for kind in KINDS
 }
-_DECODERS: Final[Mapping[str, list[tuple[str, object, Callable[[Any], object] | None]]]] = {
-    kind: [
-        (name, _EMPTY_VALUES.get(name), _DECODE.get(name))
-        for name in (*_content_fields(kind), *LINK_FIELDS.get(kind, ()))
-    ]
-    for kind in KINDS
+_DECODERS: Final[Mapping[str, Mapping[str, Callable[[Any], object] | None]]] = {
+    kind: {name: _DECODE.get(name) for name in _content_fields(kind)} for kind in KINDS
 }
+_DEFAULTS: Final[Mapping[str, dict[str, Any]]] = {
+    kind: {name: _EMPTY_VALUES.get(name) for name in EVENT_TYPES[kind].model_fields} | {"kind": kind} for kind in KINDS
+}
+"""Every field of a kind, in order, as it is where nothing is written."""

@@ -42,7 +42,7 @@ class Postings:
 
     def find(self, wanted: NDArray[np.uint64]) -> list[Posting]:
         """The postings of those wanted terms that the segment holds, in the order of `wanted`."""
-        if not len(self.terms):
+        if not len(self.terms) or not len(wanted):
             return []
         places = np.searchsorted(self.terms, wanted)
         places[places == len(self.terms)] = 0

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -57,18 +58,35 @@ class Columns:
     """Vectors (rows, dimension); (rows, 0) as long as there is none."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class View:
     """The rows visible at one point, of the kinds that take part, and what all searches of them share."""
 
+    sessions: NDArray[np.int64] = field(repr=False)
+    """The session of each row, visible or not."""
     visible: NDArray[np.bool_] | None
     """None for all."""
     documents: int
     length: int
     """All their terms together."""
-    turns: Turns
     turns_of: NDArray[np.int64]
     """How many rows each speaker number has; entry 0 is unused."""
+
+    @cached_property
+    def num_turns(self) -> int:
+        """Rows that belong to a session."""
+        is_turn = self.sessions != 0
+        return int(np.count_nonzero(is_turn if self.visible is None else is_turn & self.visible))
+
+    @cached_property
+    def turns(self) -> Turns:
+        """Their order, worked out when it is first needed. Two threads may both do so, and get the same."""
+        return order_turns(self.sessions, self.visible)
+
+    @property
+    def bytes_used(self) -> int:
+        """Bytes of the arrays, and of the order whether it is worked out or not."""
+        return 20 * len(self.sessions)
 
 
 _ViewKey: TypeAlias = tuple[int | None, frozenset[int] | None]
@@ -93,11 +111,9 @@ class State:
     def bytes_used(self) -> int:
         """Bytes of the arrays, and about as many as the rest takes."""
         arrays = [getattr(self.columns, one.name) for one in fields(self.columns)]
-        for view in list(self.views.values()):
-            turns = view.turns
-            arrays += [turns.rows, turns.places, turns.place_of, turns.row_at]
+        views = sum(view.bytes_used for view in list(self.views.values()))
         segments = sum(segment.bytes_used for segment in self.segments)
-        return sum(array.nbytes for array in arrays) + segments + 100 * len(self.speakers)
+        return sum(array.nbytes for array in arrays) + views + segments + 100 * len(self.speakers)
 
 
 EMPTY: Final = State(
@@ -255,10 +271,10 @@ def _build_view(state: State, as_of: int | None, kinds: frozenset[int] | None) -
     if visible is not None:
         lengths, speakers = lengths[visible], speakers[visible]
     return View(
+        sessions=state.column("session"),
         visible=visible,
         documents=len(lengths),
         length=int(lengths.sum(dtype=np.int64)),
-        turns=order_turns(state.column("session"), visible),
         turns_of=np.bincount(speakers, minlength=len(state.speakers) + 1),
     )
 

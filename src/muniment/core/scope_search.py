@@ -18,6 +18,7 @@ from muniment.core.bm25 import B_LONG, B_SHORT, K1, inverse_document_frequency, 
 from muniment.core.fuse import fuse_reciprocal
 from muniment.core.postings import Posting
 from muniment.core.ranking import (
+    ADDRESSED_SHARE,
     LEG_FACTOR,
     LENDING_TURNS_MIN,
     LENT_KEYWORDS_LONG,
@@ -71,8 +72,8 @@ class Search:
     postings: Sequence[Posting]
     """Where the query's terms stand, without those that only say who is meant."""
     statistics: Statistics
-    preferred: NDArray[np.bool_] | None
-    """The turns of the speaker whom the query means; None if it means none, or more than one."""
+    preferred: NDArray[np.float64] | None
+    """The share of the bonus that each row gets; None if the query means no speaker, or more than one."""
 
     def hits(self, where: Filter, limit: int) -> list[Found]:
         """The best rows that pass the filter."""
@@ -141,7 +142,7 @@ class Search:
     @property
     def _lends(self) -> bool:
         context = self.ranking.context
-        return context if context is not None else len(self.view.turns.rows) >= LENDING_TURNS_MIN
+        return context if context is not None else self.view.num_turns >= LENDING_TURNS_MIN
 
     def _lend(self, scores: NDArray[np.float64], short: Sequence[float], long: Sequence[float]) -> NDArray[np.float64]:
         """What the turns are lent: the shares of short texts, those of long ones, or something between."""
@@ -217,7 +218,7 @@ class Search:
         """Shapes: `rows` are the hits, best first; `scores` has one entry per row, `parts` and the hits go together."""
         columns = {name: values.tolist() for name, values in parts.items()}
         if self.preferred is not None:
-            columns["speaker"] = [bonus if preferred else 0.0 for preferred in self.preferred[rows].tolist()]
+            columns["speaker"] = [share * bonus for share in self.preferred[rows].tolist()]
         return [
             Found(seq, score, {name: values[place] for name, values in columns.items() if values[place]})
             for place, (seq, score) in enumerate(
@@ -237,9 +238,12 @@ def begin_search(
         return Search(state, view, query, ranking, postings, statistics, None)
     names = set(query.names)
     named = speakers_named(state, view, [one for one in postings if query.terms[one.term] in names])
-    meant = named or speakers_named(state, view, visible_postings(state, view, query.asker))
+    meant, share = named, 1.0
+    if not named and query.asker:
+        meant = speakers_named(state, view, visible_postings(state, view, query.asker))
+        share = ADDRESSED_SHARE if query.speaks_to_another else 1.0
     speaker = _only_speaker(meant.values())
-    preferred = None if speaker is None else state.column("speaker") == speaker
+    preferred = None if speaker is None else (state.column("speaker") == speaker) * share
     # A name says whose turns are meant; among them it tells nothing apart.
     telling = [one for one in postings if one.term not in named]
     return Search(state, view, query, ranking, telling or postings, statistics, preferred)
@@ -259,9 +263,11 @@ def speakers_named(state: State, view: View, postings: Sequence[Posting]) -> dic
     A term names a speaker if every turn of the speaker holds it. The name itself is such a term, because turns are
     searched by speaker and content; hardly another word is. So names are known without one having been stored.
     """
+    if not postings:
+        return {}
     eligible = view.turns_of >= SPEAKER_TURNS_MIN
     eligible[0] = False
-    if not postings or not eligible.any():
+    if not eligible.any():
         return {}
     fewest = int(view.turns_of[eligible].min())
     holding = count_holding(postings, 1 + max(posting.term for posting in postings))

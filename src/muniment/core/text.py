@@ -179,6 +179,7 @@ _ROLES: Final = frozenset(["user", "human", "assist", "system", "tool", "agent",
 """What programs call speakers, as the stemmer leaves it. In a query these are words like any other."""
 
 _FIRST_PERSON: Final = frozenset(["i", "me", "my", "mine", "myself"])
+_SECOND_PERSON: Final = frozenset(["you", "your", "yourself"])
 _ASKERS: Final = ("user", "human")
 """What the one who asks an assistant is called as a speaker."""
 
@@ -191,6 +192,11 @@ def possible_names(terms: Sequence[str]) -> list[str]:
 def asker_names(text: str, tokenizer: Tokenizer) -> tuple[str, ...]:
     """The terms of what the asker is called as a speaker, if the query speaks in the first person; else none."""
     return _ASKERS if _FIRST_PERSON.intersection(_terms(text, tokenizer, _grams_of_query)) else ()
+
+
+def speaks_to_another(text: str, tokenizer: Tokenizer) -> bool:
+    """Whether the query says `you`: then what it asks for may have been said by the one it speaks to."""
+    return not _SECOND_PERSON.isdisjoint(_terms(text, tokenizer, _grams_of_query))
 
 
 def without_terms(text: str, tokenizer: Tokenizer, unwanted: Container[str]) -> str:

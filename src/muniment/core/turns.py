@@ -19,6 +19,9 @@ REACH: Final = 4
 _SPARSE_COST: Final = 4
 """How many times as long a turn takes that lends by itself as one that lends together with all others (measured)."""
 
+_SPARSE_MIN: Final = 2_000
+"""Places up to which either way takes as long as its numpy calls, of which turns by themselves need more."""
+
 
 @dataclass(frozen=True, slots=True)
 class Turns:
@@ -43,7 +46,7 @@ class Turns:
         lenders = np.flatnonzero(scores)
         if not shares or not len(lenders):
             return np.zeros(len(scores))
-        if len(lenders) * len(shares) * _SPARSE_COST < len(self.row_at):
+        if max(_SPARSE_MIN, len(lenders) * len(shares) * _SPARSE_COST) < len(self.row_at):
             return self._lend_from(lenders, scores, shares)
         laid_out = np.zeros(len(self.row_at))
         laid_out[self.places] = scores[self.rows]

@@ -1,7 +1,7 @@
 """Three tiers of memory with one deterministic meaning: written, replaced, evicted, recalled, shown, saved and loaded.
 
 A store is a whole value in memory; where it lives, whose it is and when it changes is the host's business. A port of
-two methods connects the two: `FileMemoryPort` for one file.
+two methods connects the two: `FileMemoryPort` for one file, `ArchiveMemoryPort` for one scope of an archive.
 
 ```python
 from muniment.portable import MemoryEntry, MemoryStore, format_for_system_prompt, recall, remember
@@ -17,6 +17,7 @@ implementations.
 """
 
 from muniment.errors import MemoryIndexError
+from muniment.portable.archive_port import ArchiveMemoryPort
 from muniment.portable.operations import (
     add,
     clear,
@@ -33,6 +34,7 @@ from muniment.portable.rendering import format_for_system_prompt, format_recall_
 from muniment.portable.store import MemoryCategory, MemoryEntry, MemoryStore, RememberResult, ScoredMemory
 
 __all__ = [
+    "ArchiveMemoryPort",
     "FileMemoryPort",
     "MemoryCategory",
     "MemoryEntry",

@@ -865,8 +865,7 @@ class ErasesOneTooMany(StorageOver):
 
 
 def _with_the_next(change: EraseEvents) -> EraseEvents:
-    last, event_id = change.events[-1]
-    return EraseEvents([*change.events, (last + 1, event_id)])
+    return EraseEvents([*change.events, *[(seq + 1, event_id) for seq, event_id in change.events[-1:]]])
 
 
 class ForgetsErasedIds(StorageOver):

@@ -23,6 +23,7 @@ from muniment.model.event import (
     Recall,
     with_place,
 )
+from muniment.model.json import INTEGER_MAX, INTEGER_MIN
 from muniment.model.limits import NAME_CHARS_MAX
 from muniment.model.scope import Scope
 
@@ -73,7 +74,11 @@ def instants() -> st.SearchStrategy[datetime]:
 def json_values() -> st.SearchStrategy[JsonValue]:
     """JSON of every sort, a few levels deep."""
     plain: st.SearchStrategy[Any] = (
-        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts()
+        st.none()
+        | st.booleans()
+        | st.integers(INTEGER_MIN, INTEGER_MAX)
+        | st.floats(allow_nan=False, allow_infinity=False)
+        | texts()
     )
     return st.recursive(
         plain, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(texts(), inner, max_size=4), max_leaves=8

@@ -19,6 +19,7 @@ from muniment.errors import (
     StorageError,
     StorageFullError,
     StorageUnavailableError,
+    UsageError,
 )
 
 SQLITE_VERSION_MIN: Final = (3, 51, 3)
@@ -145,8 +146,12 @@ def connect(path: str, *, create: bool, busy_timeout_s: float, page_count_max: i
         # Nothing that reaches SQL may touch the schema, the file's pages or functions with side effects.
         connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
         connection.config(apsw.SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
+        # Else a statement is prepared anew whenever a value is bound to it: 8.6 µs instead of 1.5 for a head.
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     except apsw.Error as error:
         raise translate(error, path) from error
+    except UnicodeEncodeError as error:
+        raise UsageError(f"{path!r} cannot be a path: SQLite takes names that are UTF-8") from error
     database = Database(connection, path, busy_timeout_s=busy_timeout_s)
     database.run("PRAGMA secure_delete=ON")
     database.run("PRAGMA temp_store=MEMORY")

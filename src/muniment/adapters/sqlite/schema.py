@@ -14,7 +14,7 @@ from typing import Final
 
 import apsw
 
-from muniment.adapters.sqlite.connection import BUSY_SLEEP_S, Database
+from muniment.adapters.sqlite.connection import BUSY_SLEEP_S, Database, translate
 from muniment.adapters.sqlite.statements import SCHEMA
 from muniment.errors import SchemaMismatchError, StorageBusyError, StorageError, StorageUnavailableError, UsageError
 
@@ -120,7 +120,9 @@ def _upgrade(database: Database, path: str, migrations: Mapping[int, str], wante
     """Run the migrations in one transaction, after a backup of the file as it was."""
     database.run("BEGIN IMMEDIATE")
     try:
+        # Another process may have upgraded it while this one waited.
         found = database.integer("PRAGMA user_version")
+        check_version(path, found, wanted)
         if found == wanted:
             database.run("COMMIT")
             return None
@@ -154,15 +156,29 @@ def _write_backup(path: str, version: int) -> Path:
     while target.exists():
         number += 1
         target = Path(f"{path}.schema-{version}.backup-{number}")
-    source = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
-    copy = apsw.Connection(str(target))
+    part = target.with_name(f"{target.name}.part")
+    part.unlink(missing_ok=True)
     try:
-        with copy.backup("main", source, "main") as backup:
-            backup.step()
+        _copy(path, part)
+        part.replace(target)
+    except apsw.Error as error:
+        raise translate(error, str(part)) from error
     finally:
-        copy.close()
-        source.close()
+        part.unlink(missing_ok=True)
     return target
+
+
+def _copy(path: str, target: Path) -> None:
+    source = apsw.Connection(path, flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        copy = apsw.Connection(str(target))
+        try:
+            with copy.backup("main", source, "main") as backup:
+                backup.step()
+        finally:
+            copy.close()
+    finally:
+        source.close()
 
 
 def use_write_ahead_log(database: Database, path: str, timeout_s: float) -> None:

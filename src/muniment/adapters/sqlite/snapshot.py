@@ -85,7 +85,12 @@ class SqliteSnapshot:
         return low
 
     def read_items(self, where: ItemFilter, *, limit: int, newest_first: bool = False) -> list[ItemRow]:
-        statement = "read_items" if where.retained_until_us is None else "read_expired_items"
+        if where.retained_until_us is not None:
+            statement = "read_expired_items"
+        elif not where.hidden and (where.at_seq is None or where.at_seq >= self._head.next_seq - 1):
+            statement = "read_live_items"
+        else:
+            statement = "read_items"
         if newest_first:
             statement += "_newest_first"
         return list(map(ItemRow._make, self._rows(statement, **self._item_bindings(where), limit=limit)))

@@ -102,6 +102,22 @@ SELECT i.place & 4294967295, i.kind, i.tier, i.timestamp_us, i.created_us, i.roo
     i.session_hash, i.speaker_hash, i.key_hash, i.text_hash, i.terms, i.retain_us
 FROM json_each(:places) AS wanted JOIN items AS i ON i.place = wanted.value;
 
+-- name: read_live_items
+SELECT place & 4294967295, kind, tier, timestamp_us, created_us, root_seq, deleted_seq, superseded_seq, session_hash,
+    speaker_hash, key_hash, text_hash, terms, retain_us
+FROM items INDEXED BY items_live
+WHERE died_seq IS NULL AND place BETWEEN :first AND :last AND (:kinds = -1 OR (:kinds >> kind) & 1)
+    AND (:tiers = -1 OR (:tiers >> tier) & 1)
+ORDER BY place LIMIT :limit;
+
+-- name: read_live_items_newest_first
+SELECT place & 4294967295, kind, tier, timestamp_us, created_us, root_seq, deleted_seq, superseded_seq, session_hash,
+    speaker_hash, key_hash, text_hash, terms, retain_us
+FROM items INDEXED BY items_live
+WHERE died_seq IS NULL AND place BETWEEN :first AND :last AND (:kinds = -1 OR (:kinds >> kind) & 1)
+    AND (:tiers = -1 OR (:tiers >> tier) & 1)
+ORDER BY place DESC LIMIT :limit;
+
 -- name: read_items
 SELECT place & 4294967295, kind, tier, timestamp_us, created_us, root_seq, deleted_seq, superseded_seq, session_hash,
     speaker_hash, key_hash, text_hash, terms, retain_us

@@ -1,0 +1,198 @@
+"""Looking for what was destroyed: in the tables of an archive's file, and in the bytes of all its files.
+
+What is searched for are markers: bytes that must not be there. `forms_of` makes them from a text, `secrets_of` from
+the rows of a ledger as they stand before it is destroyed, whatever column they are in.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Collection, Generator, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, Protocol, cast
+from uuid import UUID
+
+import apsw
+import numpy as np
+from numpy.typing import NDArray
+
+from muniment.adapters.tokenizer import tokenize
+from muniment.core.text import analyse
+
+MARKER_BYTES_MIN: Final = 8
+"""Shorter ones stand in any file by chance."""
+
+_WINDOW_BYTES: Final = 24
+"""Of a long value, pieces of this length are markers too: a page may hold but a part of it."""
+_INTEGER_MIN: Final = 2**47
+"""SQLite stores integers from here on in eight bytes."""
+
+
+def forms_of(text: str) -> set[bytes]:
+    """The bytes of a text and of its words in the forms that a database might keep them in.
+
+    Plain and in UTF-16, upper, lower and case-folded, composed and decomposed, escaped as in JSON, and stemmed.
+    """
+    texts = {text, *text.split(), *(term for term in analyse(text, tokenize) if len(term) >= MARKER_BYTES_MIN)}
+    texts |= {form for one in texts for form in (one.lower(), one.upper(), one.casefold())}
+    texts |= {unicodedata.normalize(form, one) for one in texts for form in ("NFC", "NFD")}
+    texts |= {one.encode("ascii", "backslashreplace").decode() for one in texts}
+    found = {one.encode(code) for one in texts for code in ("utf-8", "utf-16-le", "utf-16-be")}
+    return {marker for marker in found if len(marker) >= MARKER_BYTES_MIN}
+
+
+def secrets_of(path: Path, ledger_id: str, seqs: Collection[int] | None = None) -> set[bytes]:
+    """What the file's tables hold of a ledger, or of some of its events, and of nothing that stays.
+
+    Texts, salts, hashes, terms, vectors; of a whole ledger also its salt, its requests and the name of its scope.
+    Envelopes stay, ids among them in any form, and so does whatever also stands in a row of something else.
+    """
+    going: list[object] = []
+    staying: list[object] = []
+    with _open(path) as file:
+        ((scope_no,),) = _rows(file, "SELECT scope_no FROM scopes WHERE ledger_id = ?", bytes.fromhex(ledger_id))
+        for table, columns in _CONTENT.items():
+            sql = f"SELECT place >> 32, place & 4294967295, {columns} FROM {table}"  # noqa: S608
+            for row_scope, seq, *values in _rows(file, sql):
+                goes = row_scope == scope_no and (seqs is None or seq in seqs)
+                (going if goes else staying).extend(values)
+        for table, columns in _SCOPE.items():
+            for row_scope, *values in _rows(file, f"SELECT scope_no, {columns} FROM {table}"):  # noqa: S608
+                (going if row_scope == scope_no and seqs is None else staying).extend(values)
+        staying += [f'"{UUID(bytes=event_id)}"' for (event_id,) in _rows(file, "SELECT event_id FROM events")]
+        for table in ("events", "tenants", "models", "settings"):
+            for row in _rows(file, f"SELECT * FROM {table}"):  # noqa: S608
+                staying.extend(row)
+    markers = {marker for value in going for marker in _markers_of(value)}
+    return markers - set(find_in_bytes(b"\x00".join(map(_bytes_of, staying)), markers))
+
+
+_CONTENT: Final = {
+    "contents": "salt, session_hash, body",
+    "items": "session_hash, speaker_hash, key_hash, text_hash, terms",
+    "vectors": "codes",
+}
+_SCOPE: Final = {"scopes": "salt", "names": "subject", "requests": "request_hash, fingerprint"}
+
+
+def _markers_of(value: object) -> Iterator[bytes]:
+    if isinstance(value, int):
+        if abs(value) >= _INTEGER_MIN:
+            yield value.to_bytes(8, "big", signed=True)
+        return
+    if isinstance(value, str):
+        value = value.encode()
+    if isinstance(value, bytes) and len(value) >= MARKER_BYTES_MIN:
+        yield value[:_WINDOW_BYTES]
+        for start in range(_WINDOW_BYTES, len(value) - _WINDOW_BYTES + 1, _WINDOW_BYTES):
+            yield value[start : start + _WINDOW_BYTES]
+
+
+def find_in_files(path: Path, markers: Iterable[bytes]) -> list[tuple[str, bytes]]:
+    """The markers that stand in the archive's files, each with the name of the file."""
+    files = [path.with_name(path.name + suffix) for suffix in ("", "-wal", "-shm", "-journal", ".erasures")]
+    wanted = sorted(set(markers))
+    return [(file.name, found) for file in files if file.exists() for found in find_in_bytes(file.read_bytes(), wanted)]
+
+
+def find_in_bytes(content: bytes, markers: Collection[bytes]) -> list[bytes]:
+    """The markers that stand in these bytes.
+
+    Cost: one pass over the bytes, whatever the number of markers: their first eight bytes are looked for together.
+    """
+    if not markers or len(content) < MARKER_BYTES_MIN:
+        return []
+    if any(len(marker) < MARKER_BYTES_MIN for marker in markers):
+        raise ValueError(f"a marker of less than {MARKER_BYTES_MIN} bytes stands in any file by chance")
+    by_prefix: dict[int, list[bytes]] = {}
+    for marker in markers:
+        by_prefix.setdefault(int.from_bytes(marker[:8], "little"), []).append(marker)
+    prefixes: NDArray[np.uint64] = np.array(sorted(by_prefix), np.uint64)
+    begins = np.zeros(2**16, np.bool_)  # by the first two bytes, which rules most places out quickly
+    begins[prefixes & np.uint64(0xFFFF)] = True
+    found: set[bytes] = set()
+    for offset in range(8):
+        words = np.frombuffer(content, "<u8", count=(len(content) - offset) // 8, offset=offset)
+        likely = np.flatnonzero(begins[words & np.uint64(0xFFFF)])
+        at = np.minimum(np.searchsorted(prefixes, words[likely]), len(prefixes) - 1)
+        for index in likely[prefixes[at] == words[likely]].tolist():
+            start = index * 8 + offset
+            found.update(marker for marker in by_prefix[int(words[index])] if content.startswith(marker, start))
+    return sorted(found)
+
+
+def find_in_tables(path: Path, markers: Iterable[bytes]) -> list[tuple[str, bytes]]:
+    """The markers that stand in a row of a table, each with the table's name."""
+    wanted = sorted(set(markers))
+    found: list[tuple[str, bytes]] = []
+    with _open(path) as file:
+        for (table,) in _rows(file, "SELECT name FROM sqlite_schema WHERE type = 'table'"):
+            rows = _rows(file, f"SELECT * FROM {table}")  # noqa: S608
+            content = b"\x00".join(_bytes_of(value) for row in rows for value in row)
+            found += [(table, marker) for marker in find_in_bytes(content, wanted)]
+    return found
+
+
+def _bytes_of(value: object) -> bytes:
+    if value is None:
+        return b""
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, int):
+        return value.to_bytes(8, "big", signed=True)
+    return str(value).encode()
+
+
+def find_orphans(path: Path) -> list[str]:
+    """Rows that belong to nothing any more, described; each table is gone through."""
+    with _open(path) as file:
+        return [f"{name}: {row}" for name, sql in _ORPHANS.items() for row in _rows(file, sql)[:5]]
+
+
+_ORPHANS: Final = {
+    "content without event": "SELECT place FROM contents WHERE place NOT IN (SELECT place FROM events)",
+    "content of an erased scope": """
+        SELECT place FROM contents WHERE place >> 32 IN (SELECT scope_no FROM scopes WHERE erased_us IS NOT NULL)
+        AND place NOT IN (SELECT max(place) FROM events GROUP BY place >> 32)""",
+    "item without content": "SELECT place FROM items WHERE place NOT IN (SELECT place FROM contents)",
+    "use without item": "SELECT place FROM usage WHERE place NOT IN (SELECT place FROM items)",
+    "use without root": """
+        SELECT place FROM usage
+        WHERE place NOT IN (SELECT (place >> 32 << 32) | root_seq FROM items)""",
+    "root without item": """
+        SELECT place FROM items WHERE (place >> 32 << 32) | root_seq NOT IN (SELECT place FROM items)""",
+    "vector without item": "SELECT place FROM vectors WHERE place NOT IN (SELECT place FROM items)",
+    "request without scope": "SELECT scope_no FROM requests WHERE scope_no NOT IN (SELECT scope_no FROM names)",
+    "name without scope": """
+        SELECT scope_no FROM names WHERE scope_no NOT IN (SELECT scope_no FROM scopes WHERE erased_us IS NULL)""",
+    "scope without name": """
+        SELECT scope_no FROM scopes WHERE erased_us IS NULL AND scope_no NOT IN (SELECT scope_no FROM names)""",
+    "salt of an erased scope": "SELECT scope_no FROM scopes WHERE erased_us IS NOT NULL AND length(salt) > 0",
+    "event of no scope": "SELECT place FROM events WHERE place >> 32 NOT IN (SELECT scope_no FROM scopes)",
+}
+
+
+class _Connection(Protocol):
+    """What is used of the driver's connection."""
+
+    def execute(self, statements: str, bindings: tuple[Any, ...] = (), /) -> Iterable[tuple[Any, ...]]: ...
+
+
+@contextmanager
+def _open(path: Path) -> Generator[_Connection]:
+    """A connection with one view of the file, closed at the end without touching it."""
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+    connection.set_busy_timeout(10_000)
+    file = cast("_Connection", connection)
+    try:
+        file.execute("BEGIN")
+        yield file
+        file.execute("ROLLBACK")
+    finally:
+        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
+        connection.close()
+
+
+def _rows(file: _Connection, sql: str, *bindings: Any) -> list[tuple[Any, ...]]:
+    return list(file.execute(sql, bindings))
