@@ -69,7 +69,8 @@ class IndexCache:
             if entry.next_seq < head.next_seq:
                 _refresh(entry.index, view, entry.next_seq, model_no)
                 entry.next_seq = head.next_seq
-            index, ahead = entry.index, entry.next_seq > head.next_seq
+            # As it is now: another thread may take the entry further while this one searches.
+            index, ahead = entry.index.copy(), entry.next_seq > head.next_seq
         self._shrink(key)
         self._watch()
         return index, head.next_seq - 1 if ahead else None

@@ -50,6 +50,12 @@ class ScopeIndex:
         """Rows, hidden ones included."""
         return self._state.count
 
+    def copy(self) -> ScopeIndex:
+        """An index of the same rows, which a later change of this one does not touch. Cost: O(1), nothing is copied."""
+        other = ScopeIndex()
+        other._state = self._state
+        return other
+
     @property
     def bytes_used(self) -> int:
         """Bytes of memory, up to a few kilobytes for the objects themselves."""

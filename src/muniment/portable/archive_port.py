@@ -8,19 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal, cast
-from uuid import UUID
+from typing import Any, Final, Literal, cast
 
 from pydantic import JsonValue
 
-from muniment.archive import Memory
-from muniment.archive import Standing as Notes
-from muniment.archive.arguments import build_event
+from muniment.archive import Changed, Memory, Standing
 from muniment.core.check import check_chars, check_count, check_text
 from muniment.errors import ConflictError, UsageError
 from muniment.model.event import Deletion, Note
 from muniment.model.limits import LABEL_CHARS_MAX, LABELS_MAX
-from muniment.portable.changes import Changes, NewNote, Standing, parse_rank, plan_changes, render_rank
+from muniment.portable.changes import Changes, NewNote, parse_rank, plan_changes, render_rank
+from muniment.portable.changes import Standing as Placed
 from muniment.portable.store import MemoryCategory, MemoryEntry, MemoryStore, check_entry, check_store
 
 SOURCE: Final = "portable"
@@ -69,9 +67,9 @@ class ArchiveMemoryPort:
 
     def load(self) -> MemoryStore:
         """The store of the scope; an empty one if there is none. Nothing is recorded: the entries go to the host."""
-        notes = _look(self._memory)
-        self._seen = _Version.of(notes)
-        return build_store(notes.notes)
+        standing = self._memory.standing()
+        self._seen = _Version.of(standing)
+        return build_store(standing.notes)
 
     def save(self, store: MemoryStore) -> None:
         """Make the visible notes be this store, if they still are what this port last loaded or saved.
@@ -83,43 +81,33 @@ class ArchiveMemoryPort:
                 engine's limits, 10,000 events of one save among them. In each case nothing is stored.
         """
         entries = [check_entry(f"entries[{index}]", entry) for index, entry in enumerate(check_store(store).entries)]
-        found: list[Notes] = []
 
-        def decide(notes: Notes) -> Sequence[Note | Deletion]:
-            found[:] = [notes]
-            self._check_unchanged(notes)
-            return self._find_changes(notes, entries)
+        def decide(standing: Standing) -> Sequence[Note | Deletion]:
+            self._check_unchanged(standing)
+            return self._find_changes(standing, entries)
 
-        stored = self._memory.change(decide)
-        self._seen = _Version.of(found[0])
-        if stored:
-            self._seen = _Version(self._find_ledger(found[0], stored[-1].id), cast("int", stored[-1].seq))
+        self._seen = _Version.of(self._memory.change(decide))
 
-    def _check_unchanged(self, notes: Notes) -> None:
-        is_unchanged = not notes.notes if self._seen is None else self._seen.is_still(notes)
+    def _check_unchanged(self, standing: Standing) -> None:
+        is_unchanged = not standing.notes if self._seen is None else self._seen.is_still(standing)
         if not is_unchanged:
             raise ConflictError(
                 "the notes of this scope are not what this port last loaded or saved: load again and repeat the change",
                 expected=None if self._seen is None else str(self._seen),
-                actual=str(_Version.of(notes)),
+                actual=str(_Version.of(standing)),
             )
 
-    def _find_changes(self, notes: Notes, entries: Sequence[MemoryEntry]) -> list[Note | Deletion]:
-        changes = _plan(_order(notes.notes), entries, next_seq=notes.change_seq + 1)
+    def _find_changes(self, standing: Standing, entries: Sequence[MemoryEntry]) -> list[Note | Deletion]:
+        changes = _plan(_order(standing.notes), entries, next_seq=standing.change_seq + 1)
         if self._foreign == "refuse":
-            _refuse_hiding(notes.notes, changes)
-        events: list[Note | Deletion] = [_build_note(new) for new in changes.notes]
+            _refuse_hiding(standing.notes, changes)
+        events: list[Note | Deletion] = [
+            self._memory.build(Note, source=SOURCE, **_fields_of(new)) for new in changes.notes
+        ]
         if changes.gone:
-            targets = tuple([gone.id for gone in changes.gone])
-            events.append(build_event(Deletion, targets=targets, reason=REASON, source=SOURCE))
+            targets = tuple([placed.id for placed in changes.gone])
+            events.append(self._memory.build(Deletion, targets=targets, reason=REASON, source=SOURCE))
         return events
-
-    def _find_ledger(self, notes: Notes, stored_id: UUID) -> str | None:
-        """The ledger that was written to; the one it began, if there was none and nobody erased it since."""
-        if notes.ledger_id is not None:
-            return notes.ledger_id
-        head = self._memory.head()
-        return None if head is None or self._memory.get(stored_id) is None else head.ledger_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +118,13 @@ class _Version:
     change_seq: int
 
     @classmethod
-    def of(cls, notes: Notes) -> _Version:
-        return cls(notes.ledger_id, notes.change_seq)
+    def of(cls, point: Standing | Changed) -> _Version:
+        return cls(point.ledger_id, point.change_seq)
 
-    def is_still(self, notes: Notes) -> bool:
+    def is_still(self, standing: Standing) -> bool:
         """Whether no note came, went or was replaced; a ledger begun since by a message or a read does not matter."""
-        begun_since = self.ledger_id is None and notes.change_seq == self.change_seq == -1
-        return begun_since or self == _Version.of(notes)
+        begun_since = self.ledger_id is None and standing.change_seq == self.change_seq == -1
+        return begun_since or self == _Version.of(standing)
 
     def __str__(self) -> str:
         return "absent" if self.ledger_id is None else f"{self.ledger_id}:{self.change_seq}"
@@ -144,35 +132,24 @@ class _Version:
 
 def build_store(notes: Sequence[Note]) -> MemoryStore:
     """The store that these notes stand for, which are visible together; also those of a replayed state."""
-    return MemoryStore([standing.entry for standing in _order(notes)])
-
-
-def _look(memory: Memory) -> Notes:
-    found: list[Notes] = []
-
-    def look(notes: Notes) -> Sequence[Note | Deletion]:
-        found.append(notes)
-        return ()
-
-    memory.change(look)
-    return found[0]
+    return MemoryStore([placed.entry for placed in _order(notes)])
 
 
 # ---- notes and entries ---------------------------------------------------------------------------------------------
 
 
-def _order(notes: Sequence[Note]) -> list[Standing]:
+def _order(notes: Sequence[Note]) -> list[Placed]:
     """The notes as entries in store order: by rank, then by seq (P22)."""
-    return sorted([_read_note(note) for note in notes], key=lambda standing: (standing.rank, standing.seq))
+    return sorted([_read_note(note) for note in notes], key=lambda placed: (placed.rank, placed.seq))
 
 
-def _read_note(note: Note) -> Standing:
+def _read_note(note: Note) -> Placed:
     # Anybody may write under this key, so what cannot be from a port counts as not there.
     part = note.metadata.get(SOURCE)
     own = part if isinstance(part, dict) else {}
     created_at = own.get("createdAt")
     seq = cast("int", note.seq)
-    return Standing(
+    return Placed(
         note.id,
         seq,
         parse_rank(own.get("rank"), seq),
@@ -185,8 +162,8 @@ def _read_note(note: Note) -> Standing:
     )
 
 
-def _build_note(new: NewNote) -> Note:
-    """The note for an entry: what it cannot say itself stands in its metadata.
+def _fields_of(new: NewNote) -> dict[str, Any]:
+    """The fields of the note for an entry; what a note cannot say otherwise stands in its metadata.
 
     Raises: UsageError and LimitExceededError naming the place in the store.
     """
@@ -199,14 +176,12 @@ def _build_note(new: NewNote) -> Note:
         own["tags"] = []
     if new.rank is not None:
         own["rank"] = render_rank(new.rank)
-    return build_event(
-        Note,
-        content=entry.content,
-        tier=entry.category.value,
-        labels=entry.tags or (),
-        source=SOURCE,
-        metadata={SOURCE: own} if own else {},
-    )
+    return {
+        "content": entry.content,
+        "tier": entry.category.value,
+        "labels": entry.tags or (),
+        "metadata": {SOURCE: own} if own else {},
+    }
 
 
 def _check_limits(place: str, entry: MemoryEntry) -> None:
@@ -223,22 +198,22 @@ def _check_limits(place: str, entry: MemoryEntry) -> None:
 # ---- what to change ------------------------------------------------------------------------------------------------
 
 
-def _plan(before: Sequence[Standing], after: Sequence[MemoryEntry], *, next_seq: int) -> Changes:
+def _plan(before: Sequence[Placed], after: Sequence[MemoryEntry], *, next_seq: int) -> Changes:
     """The smallest change; the next larger one where that would write a rank that is too long."""
     changes = plan_changes(before, after, next_seq=next_seq)
     if all(note.rank is None or len(render_rank(note.rank)) <= _RANK_CHARS_MAX for note in changes.notes):
         return changes
-    short = [standing for standing in before if _is_short(standing)]
+    short = [placed for placed in before if _is_short(placed)]
     changes = plan_changes(short, after, next_seq=next_seq)
-    return replace(changes, gone=(*changes.gone, *[standing for standing in before if not _is_short(standing)]))
+    return replace(changes, gone=(*changes.gone, *[placed for placed in before if not _is_short(placed)]))
 
 
-def _is_short(standing: Standing) -> bool:
-    return len(render_rank(standing.rank)) <= _RANK_CHARS_SHORT
+def _is_short(placed: Placed) -> bool:
+    return len(render_rank(placed.rank)) <= _RANK_CHARS_SHORT
 
 
 def _refuse_hiding(notes: Sequence[Note], changes: Changes) -> None:
-    gone = {standing.id for standing in changes.gone}
+    gone = {placed.id for placed in changes.gone}
     for note in notes:
         if note.id in gone and note.source != SOURCE:
             raise UsageError(
