@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 from uuid import UUID
 
+from muniment.archive.arguments import build_event
 from muniment.archive.chooser import Chooser
 from muniment.archive.engine import Engine
 from muniment.archive.reader import read_in_chunks
@@ -79,7 +80,8 @@ class Eraser(Chooser):
         self._recount(touched)
         for start in range(0, len(ids), TARGETS_MAX):
             targets = ids[start : start + TARGETS_MAX]
-            erasure = Erasure(
+            erasure = build_event(
+                Erasure,
                 id=self._engine.new_id(),
                 timestamp=from_us(self._engine.clock()),
                 targets=targets,

@@ -42,9 +42,12 @@ class Erasures:
             if links.get("whole_scope"):
                 self._whole_scope_seq = row.seq
 
-    def find_seq(self, event_id: UUID) -> int | None:
-        """The seq of the Erasure that destroyed it, if one did."""
-        return self._by_id.get(event_id, self._whole_scope_seq)
+    def find_seq(self, event_id: UUID, seq: int) -> int | None:
+        """The seq of the Erasure that destroyed the event of that id and seq, if one did."""
+        erased = self._by_id.get(event_id)
+        if erased is None and self._whole_scope_seq is not None and seq < self._whole_scope_seq:
+            return self._whole_scope_seq
+        return erased
 
 
 class Reader:
@@ -80,10 +83,13 @@ class Reader:
                 expected=digest.hex(),
                 found=digest_of(salt, body).hex(),
             )
-        return decode_event(kind, event_id, seq, from_us(recorded_us), links, body)
+        event = decode_event(kind, event_id, seq, from_us(recorded_us), links, body)
+        if self.erasures.find_seq(event.id, seq) is not None:
+            raise IntegrityError(f"the content of event {event.id} is there although an Erasure destroyed it", seq=seq)
+        return event
 
     def _decode_erased(self, row: StoredEvent) -> ErasedEvent:
-        erased = self.erasures.find_seq(UUID(bytes=row.event_id))
+        erased = self.erasures.find_seq(UUID(bytes=row.event_id), row.seq)
         if erased is None:
             raise IntegrityError(
                 f"the content of event {UUID(bytes=row.event_id)} is missing and no Erasure destroyed it",

@@ -12,7 +12,7 @@ from muniment.archive.engine import Engine
 from muniment.archive.reader import READ_CHUNK, Reader, read_in_chunks
 from muniment.core.project import Known, Projector, analyse_event, embedded_text
 from muniment.core.projection import Projection
-from muniment.model.event import ErasedEvent
+from muniment.model.event import ErasedEvent, Event
 from muniment.model.rows import (
     Change,
     DropOtherVectors,
@@ -39,8 +39,13 @@ def rebuild_projections(engine: Engine, tx: Transaction) -> int:
     return tx.head.next_seq
 
 
-def derive_changes(engine: Engine, view: Snapshot) -> Iterator[list[Change]]:
-    """What the whole ledger comes to for items and uses, a bounded number of events at a time."""
+def derive_changes(
+    engine: Engine, view: Snapshot, see: Callable[[Event], None] | None = None
+) -> Iterator[list[Change]]:
+    """What the whole ledger comes to for items and uses, a bounded number of events at a time.
+
+    `see` is shown every event that still has its content.
+    """
     projector = Projector(engine.hashes_of(view.head), Known())
     reader = Reader(view)
     rows = iter(read_in_chunks(view, EventFilter()))
@@ -48,19 +53,31 @@ def derive_changes(engine: Engine, view: Snapshot) -> Iterator[list[Change]]:
         for event in reader.decode(chunk):
             if isinstance(event, ErasedEvent):
                 projector.hide(event.targets if event.kind == "deletion" else (), event.seq)
-            else:
-                projector.add(event, analyse_event(event, engine.tokenizer))
+                continue
+            if see is not None:
+                see(event)
+            projector.add(event, analyse_event(event, engine.tokenizer))
         yield projector.changes()
 
 
 def find_stray_item(engine: Engine, view: Snapshot) -> int | None:
-    """The seq of the first item or use that is not what the ledger comes to; None when all are.
+    """The seq of the first item, use or session that is not what the ledger comes to; None when all are.
 
     Cost: O(ledger) time, and the memory of its items.
     """
     wanted = Projection()
-    for changes in derive_changes(engine, view):
+    sessions: dict[str, list[int]] = {}
+
+    def see(event: Event) -> None:
+        if event.session_id is not None and event.seq is not None:
+            sessions.setdefault(event.session_id, []).append(event.seq)
+
+    for changes in derive_changes(engine, view, see):
         wanted.apply(changes)
+    session_of = engine.hashes_of(view.head).session
+    for session_id, seqs in sessions.items():
+        if view.count_events(EventFilter(session_hash=session_of(session_id))) != len(seqs):
+            return seqs[0]
     first = 0
     while rows := view.read_items(ItemFilter(first=first, hidden=True), limit=READ_CHUNK):
         uses = view.find_uses([row.seq for row in rows])

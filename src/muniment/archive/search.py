@@ -17,7 +17,7 @@ from muniment.archive.arguments import build_event, parse_instant, parse_text, p
 from muniment.archive.engine import Engine, NoLedgerError
 from muniment.archive.reader import Reader
 from muniment.archive.writer import Writer
-from muniment.core.canonical import KIND_NUMBERS, from_us, to_us
+from muniment.core.canonical import KIND_NUMBERS, encode_object, from_us, to_us
 from muniment.core.check import check_count
 from muniment.core.project import TIER_NUMBERS, Known, draft
 from muniment.core.ranking import PLAIN, Filter, Found, Query, Ranking, build_query
@@ -26,7 +26,8 @@ from muniment.core.where import Condition, compile_where
 from muniment.errors import EmbeddingUnavailableError, ProviderError, UsageError
 from muniment.model.event import CONTENT_KINDS, TIERS, Content, Note, Recall, format_instant
 from muniment.model.hit import Hit
-from muniment.model.limits import QUERY_CHARS_MAX, SEARCH_LIMIT_MAX
+from muniment.model.json import depth_of, freeze_object
+from muniment.model.limits import METADATA_BYTES_MAX, METADATA_DEPTH_MAX, QUERY_CHARS_MAX, SEARCH_LIMIT_MAX
 from muniment.model.rows import ItemFilter
 from muniment.model.scope import Scope
 from muniment.ports.storage import Snapshot
@@ -34,6 +35,9 @@ from muniment.ports.storage import Snapshot
 Mode = Literal["auto", "keyword", "vector", "hybrid"]
 MODES: Final[tuple[Mode, ...]] = ("auto", "keyword", "vector", "hybrid")
 Fusion = Literal["convex", "rrf"]
+
+REQUEST_BYTES_KEPT: Final = 16 * 1024
+"""What a Recall's request keeps for everything but the condition: labels above all."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,7 +121,7 @@ def parse_request(
         kinds=_parse_names("kind", kinds, KIND_NUMBERS, CONTENT_KINDS),
         tiers=_parse_names("tier", tiers, TIER_NUMBERS, TIERS),
         labels=None if labels is None else parse_texts("labels", labels),
-        where=where,
+        where=None if where is None else _parse_where(where),
         condition=None if where is None else compile_where(where),
         session_id=session_id,
         since=None if since is None else parse_instant("since", since),
@@ -127,6 +131,20 @@ def parse_request(
         population=population,
         explain=explain,
     )
+
+
+def _parse_where(where: Mapping[str, Any]) -> Mapping[str, JsonValue]:
+    """The condition as a JSON value that a Recall can keep.
+
+    Raises: UsageError for what is no JSON; LimitExceededError for one that is too large or too deep to be recorded.
+    """
+    try:
+        frozen = freeze_object(where)
+    except ValueError as error:
+        raise UsageError(f"where: {error}") from None
+    check_count("where nesting", depth_of(frozen), METADATA_DEPTH_MAX - 1, "levels")
+    check_count("where", len(encode_object(frozen)), METADATA_BYTES_MAX - REQUEST_BYTES_KEPT, "bytes of JSON")
+    return frozen
 
 
 def plain_request(query: str, *, limit: int) -> SearchRequest:

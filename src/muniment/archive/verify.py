@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final
 from uuid import UUID
 
 from muniment.archive.reader import Erasures, read_in_chunks
-from muniment.core.canonical import KIND_NUMBERS, SALT_BYTES, Envelope, digest_of, find_leaf
+from muniment.core.canonical import KIND_NUMBERS, SALT_BYTES, Envelope, decode_links, digest_of, find_leaf
 from muniment.core.merkle import extend_edge, pack_edge, root_of
 from muniment.model.report import LedgerHead, VerifyReport
 from muniment.model.rows import EventFilter, Head, StoredEvent
@@ -35,16 +36,17 @@ def verify_ledger(view: Snapshot, progress: Progress | None = None) -> VerifyRep
     check = _Check(head)
     batch: list[bytes] = []
     missing: list[StoredEvent] = []
-    erasures: list[StoredEvent] = []
+    erasures: list[StoredEvent] = list(read_in_chunks(view, EventFilter(kinds={_ERASURE})))
+    returned = check.find_returned(view, erasures)
     done = 0
     for row in read_in_chunks(view, EventFilter()):
         problem = check.add(row)
+        if problem is None and row.seq == returned:
+            problem = "its content is there although an Erasure destroyed it"
         if problem is not None:
             return check.report(bad_seq=check.seq - 1, problem=problem)
         if row.body is None:
             missing.append(row)
-        if row.kind == _ERASURE:
-            erasures.append(row)
         batch.append(row.leaf)
         if len(batch) == _BATCH:
             done += check.extend(batch)
@@ -54,6 +56,10 @@ def verify_ledger(view: Snapshot, progress: Progress | None = None) -> VerifyRep
     if progress is not None:
         progress(head.next_seq, head.next_seq)
     return check.finish(missing, Erasures(erasures), view.count_beyond_head())
+
+
+def _targets_of(row: StoredEvent) -> tuple[UUID, ...]:
+    return decode_links(row.links)["targets"]
 
 
 _BATCH: Final = 2_000
@@ -80,14 +86,27 @@ class _Check:
         self.recorded_us = row.recorded_us
         if row.kind not in _KINDS:
             return f"its kind {row.kind} is none"
-        envelope = Envelope(row.seq, row.event_id, row.kind, row.recorded_us, row.digest, row.links)
-        if find_leaf(self.head.ledger_id, envelope) != row.leaf:
+        if self._leaf(row) != row.leaf:
             return "its envelope is not what was written: its leaf hash differs"
         if row.body is None or row.salt is None:
             self.num_erased += 1
         elif len(row.salt) != SALT_BYTES or digest_of(row.salt, row.body) != row.digest:
             return "its content is not what was written: its digest differs"
         return None
+
+    def find_returned(self, view: Snapshot, erasures: list[StoredEvent]) -> int | None:
+        """The seq of the first event that has content although an Erasure names it."""
+        named = [target.bytes for row in erasures if row.leaf == self._leaf(row) for target in _targets_of(row)]
+        seqs = [row.seq for row in view.find_events(named).values() if row.body is not None]
+        whole = [row.seq for row in erasures if row.leaf == self._leaf(row) and decode_links(row.links)["whole_scope"]]
+        if whole:
+            left = (row.seq for row in read_in_chunks(view, EventFilter(last=whole[0] - 1)) if row.body is not None)
+            seqs.extend(islice(left, 1))
+        return min(seqs, default=None)
+
+    def _leaf(self, row: StoredEvent) -> bytes | None:
+        envelope = Envelope(row.seq, row.event_id, row.kind, row.recorded_us, row.digest, row.links)
+        return find_leaf(self.head.ledger_id, envelope)
 
     def extend(self, batch: list[bytes]) -> int:
         """Take the leaves into the tree and empty the batch; how many there were."""
@@ -100,7 +119,7 @@ class _Check:
     def finish(self, missing: list[StoredEvent], erasures: Erasures, num_beyond: int) -> VerifyReport:
         """The report after the last event: was what is missing erased, and do the events lead to the head?"""
         for row in missing:
-            if erasures.find_seq(UUID(bytes=row.event_id)) is None:
+            if erasures.find_seq(UUID(bytes=row.event_id), row.seq) is None:
                 return self.report(bad_seq=row.seq, problem="its content is missing and no Erasure destroyed it")
         head = self.head
         if self.seq != head.next_seq:

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from muniment.cli import add, delete, demo, doctor, log, replay, scopes, show, stats, verify
+from muniment.cli import add, conformance, delete, demo, doctor, log, replay, scopes, show, stats, verify
 
 
 def build_command() -> Any:
@@ -31,6 +31,7 @@ def build_command() -> Any:
         stats.stats,
         verify.verify,
         doctor.doctor,
+        conformance.conformance,
     ):
         app.command()(command)
     return typer.main.get_command(app)

@@ -100,7 +100,7 @@ def _parse_path(key: str, place: str) -> tuple[str, ...]:
     if key.startswith("["):
         try:
             parts = json.loads(key)
-        except ValueError:
+        except (ValueError, RecursionError):
             parts = None
         if isinstance(parts, list) and parts and all(isinstance(part, str) for part in cast("list[object]", parts)):
             return tuple(cast("list[str]", parts))

@@ -18,7 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muniment.adapters.tokenizer import tokenize
+from muniment.core.canonical import encode_content
 from muniment.core.text import analyse
+from muniment.model.event import Erasure
 
 MARKER_BYTES_MIN: Final = 8
 """Shorter ones stand in any file by chance."""
@@ -64,7 +66,7 @@ def secrets_of(path: Path, ledger_id: str, seqs: Collection[int] | None = None) 
         for table in ("events", "tenants", "models", "settings"):
             for row in _rows(file, f"SELECT * FROM {table}"):  # noqa: S608
                 staying.extend(row)
-    markers = {marker for value in going for marker in _markers_of(value)}
+    markers = {marker for value in going for marker in _markers_of(value) if not _is_form(marker)}
     return markers - set(find_in_bytes(b"\x00".join(map(_bytes_of, staying)), markers))
 
 
@@ -74,6 +76,15 @@ _CONTENT: Final = {
     "vectors": "codes",
 }
 _SCOPE: Final = {"scopes": "salt", "names": "subject", "requests": "request_hash, fingerprint"}
+
+
+_DIGITS: Final = bytes.maketrans(b"123456789", b"0" * 9)
+_FORM: Final = encode_content(Erasure(reason="erased", whole_scope=True)).translate(_DIGITS)
+"""What every content has in common, also that of the Erasure which is written when others go."""
+
+
+def _is_form(marker: bytes) -> bool:
+    return marker.translate(_DIGITS) in _FORM
 
 
 def _markers_of(value: object) -> Iterator[bytes]:

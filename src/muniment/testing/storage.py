@@ -654,7 +654,8 @@ class StorageContract:
 
     def test_law_12_a_refused_row_is_a_storage_error_with_a_cause(self, storage: Storage) -> None:
         fill(storage, SCOPE)
-        changes: list[Change] = [AddItems([build_item(3, "message")]), KeepRequest(REQUEST)]
+        write(storage, OTHER, changes=[AwaitClean(PENDING)])
+        changes: list[Change] = [AddItems([build_item(3, "message")]), KeepRequest(REQUEST), AwaitClean(PENDING)]
         for change in changes:
             with pytest.raises(StorageError) as caught:
                 write(storage, SCOPE, changes=[change])

@@ -74,7 +74,6 @@ class _Ledger:
     vectors: dict[tuple[int, int], VectorRow] = field(default_factory=dict[tuple[int, int], VectorRow])
     """By seq and model."""
     requests: dict[bytes, StoredRequest] = field(default_factory=dict[bytes, StoredRequest])
-    pending: tuple[PendingClean, ...] = ()
 
     def copy(self) -> _Ledger:
         """A ledger that can be changed without changing this one: the rows themselves are immutable."""
@@ -87,7 +86,6 @@ class _Ledger:
             dict(self.uses),
             dict(self.vectors),
             dict(self.requests),
-            self.pending,
         )
 
 
@@ -102,8 +100,8 @@ class MemoryStorage:
         """In order of creation. Replaced as a whole by a commit, so that whoever holds it holds one moment."""
         self._nameless: tuple[tuple[str, _Ledger], ...] = ()
         """The ledgers of erased scopes, with the tenant they belonged to."""
-        self._pending: tuple[PendingClean, ...] = ()
-        """Of dropped tenants."""
+        self._pending: Mapping[bytes, PendingClean] = {}
+        """By receipt."""
         self._models: tuple[ModelRow, ...] = ()
         self._settings: Mapping[str, str] = {}
         self._lock = Lock()
@@ -123,12 +121,13 @@ class MemoryStorage:
             before = self._ledgers.get(scope)
             number = len(self._ledgers) + len(self._nameless) + 1
             ledger = _begin(number, fresh) if before is None else before.copy()
-            view = _MemoryTransaction(ledger, self._check_open)
+            view = _MemoryTransaction(ledger, self._check_open, dict(self._pending))
             try:
                 yield view
             finally:
                 view.end()
             self._check_open()
+            self._pending = view.pending
             if ledger.head.erased_us is None:
                 self._ledgers = {**self._ledgers, scope: ledger}
             else:
@@ -194,23 +193,22 @@ class MemoryStorage:
             if any(scope.tenant == name for scope in self._ledgers):
                 raise ConflictError(f"tenant {name!r} still has scopes: erase them first")
             found = name in self._tenants()
-            self._nameless = tuple(("" if tenant == name else tenant, ledger) for tenant, ledger in self._nameless)
             if found:
-                self._pending = (*self._pending, pending)
+                awaited = dict(self._pending)
+                _insert(awaited, pending.receipt_id, pending)
+                self._pending = awaited
+            self._nameless = tuple(("" if tenant == name else tenant, ledger) for tenant, ledger in self._nameless)
         return found
 
     def find_pending(self) -> list[PendingClean]:
         self._check_open()
-        pending = [*self._pending, *(entry for ledger in self._every_ledger() for entry in ledger.pending)]
-        return sorted(pending, key=lambda entry: (entry.at_us, entry.receipt_id))
+        return sorted(self._pending.values(), key=lambda pending: (pending.at_us, pending.receipt_id))
 
     def clean(self, *, markers: Sequence[bytes] = (), wait_s: float) -> CleanOutcome:
         del wait_s  # There are no files, so nothing is left of what was erased.
         with self._exclusive():
             completed = self.find_pending()
-            self._pending = ()
-            self._ledgers = {scope: replace(ledger, pending=()) for scope, ledger in self._ledgers.items()}
-            self._nameless = tuple((tenant, replace(ledger, pending=())) for tenant, ledger in self._nameless)
+            self._pending = {}
         return CleanOutcome(
             completed=completed,
             blocked=None,
@@ -363,6 +361,11 @@ class _MemorySnapshot:
 class _MemoryTransaction(_MemorySnapshot):
     """A snapshot of a copy, and the writes that change this copy."""
 
+    def __init__(self, ledger: _Ledger, check_open: Callable[[], None], pending: dict[bytes, PendingClean]) -> None:
+        super().__init__(ledger, check_open)
+        self.pending = pending
+        """What waits for a clean step, of the whole archive."""
+
     def append(self, events: Sequence[NewEvent], edge: bytes) -> None:
         ledger = self._ledger
         next_seq = ledger.head.next_seq
@@ -385,7 +388,7 @@ class _MemoryTransaction(_MemorySnapshot):
     def apply(self, changes: Sequence[Change]) -> None:
         ledger = self._ledger
         for change in changes:
-            _apply(ledger, change)
+            _apply(ledger, self.pending, change)
 
 
 # --- Pure parts -------------------------------------------------------------------------------------------------------
@@ -406,7 +409,7 @@ def _begin(scope_no: int, fresh: NewLedger) -> _Ledger:
     )
 
 
-def _apply(ledger: _Ledger, change: Change) -> None:
+def _apply(ledger: _Ledger, awaited: dict[bytes, PendingClean], change: Change) -> None:
     match change:
         case AddItems(rows):
             for row in rows:
@@ -442,7 +445,7 @@ def _apply(ledger: _Ledger, change: Change) -> None:
         case RaiseEpoch():
             _raise_epoch(ledger)
         case AwaitClean(pending):
-            ledger.pending = (*ledger.pending, pending)
+            _insert(awaited, pending.receipt_id, pending)
         case DropProjections():
             ledger.items.clear()
             ledger.uses.clear()
