@@ -85,37 +85,60 @@ def run_writers(folder: Path, num_processes: int, num_appends: int, kill_every_s
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["muniment"])
 
-    def start(number: int) -> BaseProcess:
+    def start(number: int, *, spared: bool) -> Writer:
         process = context.Process(target=write, args=(folder, number, num_appends))
         process.start()
-        return process
+        return Writer(process, _size_of(_acknowledgements(folder, number)), spared)
 
     chance = random.Random(5)
     started = monotonic()
-    running = {number: start(number) for number in range(num_processes)}
+    running = {number: start(number, spared=False) for number in range(num_processes)}
     num_kills, num_starts = 0, num_processes
     next_kill = started + kill_every_s
     while running:
-        wait([process.sentinel for process in running.values()], timeout=max(0.0, next_kill - monotonic()))
-        for number, process in list(running.items()):
-            if process.exitcode == 0:
-                process.join()
+        wait([writer.process.sentinel for writer in running.values()], timeout=max(0.0, next_kill - monotonic()))
+        for number, writer in list(running.items()):
+            if writer.process.exitcode == 0:
+                writer.process.join()
                 del running[number]
-            elif process.exitcode is not None:
-                raise RuntimeError(f"writer {number} failed with exit code {process.exitcode}")
+            elif writer.process.exitcode is not None:
+                raise RuntimeError(f"writer {number} failed with exit code {writer.process.exitcode}")
         if monotonic() - started > DEADLINE_S:
             raise RuntimeError("the writers did not come to an end")
-        if running and monotonic() >= next_kill:
-            number = chance.choice(sorted(running))
-            victim = running[number]
-            victim.kill()
-            victim.join()
-            if victim.exitcode != 0:  # it may have come to its end in that moment
-                num_kills += 1
-                num_starts += 1
-                running[number] = start(number)
-            next_kill = monotonic() + kill_every_s
+        if monotonic() < next_kill:
+            continue
+        next_kill = monotonic() + kill_every_s
+        acknowledged = {number: _size_of(_acknowledgements(folder, number)) for number in running}
+        victims = [number for number, writer in running.items() if writer.may_be_killed(acknowledged[number])]
+        if not victims:
+            continue
+        number = chance.choice(victims)
+        process = running[number].process
+        process.kill()
+        process.join()
+        if process.exitcode != 0:  # it may have come to its end in that moment
+            num_kills += 1
+            num_starts += 1
+            running[number] = start(number, spared=acknowledged[number] == running[number].acknowledged_bytes)
     return Outcome(monotonic() - started, num_kills, num_starts)
+
+
+@dataclass(frozen=True)
+class Writer:
+    """A running writer, and how far the one before it had come."""
+
+    process: BaseProcess
+    acknowledged_bytes: int
+    spared: bool
+    """The one before it was killed before it had written anything: this one may write first. So a writer is killed
+    while it opens the archive too, and on a machine that is slow at that it still comes to an end."""
+
+    def may_be_killed(self, acknowledged_bytes: int) -> bool:
+        return not self.spared or acknowledged_bytes > self.acknowledged_bytes
+
+
+def _size_of(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
 
 
 def write(folder: Path, number: int, num_appends: int) -> None:

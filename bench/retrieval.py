@@ -88,7 +88,7 @@ BEAM_NOT_A_PLACE: Final = frozenset({"event_ordering", "summarization", "instruc
 
 
 def read_locomo(file: Path) -> list[Conversation]:
-    """The ten conversations; evidence that names several turns in one text is taken apart, what names none is dropped."""
+    """The ten conversations. Evidence that names several turns at once is taken apart; what names none is dropped."""
     return [
         _read_locomo_one(f"conversation {number}", number > 5, entry)
         for number, entry in enumerate(json.loads(file.read_text(encoding="utf-8")), start=1)

@@ -4,34 +4,72 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from copy import deepcopy
 from functools import partial
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
+import muniment
 import muniment.testing.portable as suite
 from muniment import portable
 from muniment.core.prompt import TurnMessages
 from muniment.errors import ConflictError, UsageError
-from muniment.portable import FileMemoryPort, MemoryCategory, MemoryEntry, MemoryPort, MemoryStore, ranking, rendering
+from muniment.portable import (
+    ArchiveMemoryPort,
+    FileMemoryPort,
+    MemoryCategory,
+    MemoryEntry,
+    MemoryPort,
+    MemoryStore,
+    ranking,
+    rendering,
+)
 from muniment.portable import operations as operations_module
 from muniment.portable import store as store_module
 from muniment.testing.portable import PORT_LAWS, LawBrokenError, Vector, check_vector, run_conformance
 
 VECTORS = suite.shipped_vectors()
-ADAPTERS: dict[str, tuple[type[MemoryPort], Callable[[Path], MemoryPort]]] = {
-    "json file": (FileMemoryPort, lambda folder: FileMemoryPort(folder / "store.json")),
-    "yaml file": (FileMemoryPort, lambda folder: FileMemoryPort(folder / "store.yaml")),
+
+NewPlace = Callable[[], suite.OpenPort]
+"""Finds a new, empty place, and answers with what opens a port on it."""
+
+
+@contextmanager
+def files(suffix: str, folder: Path) -> Generator[NewPlace]:
+    places = count()
+    yield lambda: partial(FileMemoryPort, folder / f"{next(places)}{suffix}")
+
+
+@contextmanager
+def archives(url: str, folder: Path) -> Generator[NewPlace]:
+    with muniment.open(url.format(folder=folder), durability="normal") as archive:
+        subjects = count()
+        yield lambda: partial(ArchiveMemoryPort, archive.memory(f"user-{next(subjects)}", tenant="acme"))
+
+
+ADAPTERS: dict[str, tuple[type[MemoryPort], Callable[[Path], AbstractContextManager[NewPlace]]]] = {
+    "json file": (FileMemoryPort, partial(files, ".json")),
+    "yaml file": (FileMemoryPort, partial(files, ".yaml")),
+    "archive in memory": (ArchiveMemoryPort, partial(archives, "memory://")),
+    "archive in sqlite": (ArchiveMemoryPort, partial(archives, "{folder}/archive.db")),
 }
 
 
-@pytest.fixture(params=ADAPTERS)
-def open_port(request: pytest.FixtureRequest, tmp_path: Path) -> suite.OpenPort:
-    return partial(ADAPTERS[request.param][1], tmp_path)
+@pytest.fixture(scope="module", params=ADAPTERS)
+def new_place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Generator[NewPlace]:
+    with ADAPTERS[request.param][1](tmp_path_factory.mktemp("places")) as found:
+        yield found
+
+
+@pytest.fixture
+def open_port(new_place: NewPlace) -> suite.OpenPort:
+    return new_place()
 
 
 @pytest.mark.parametrize("vector", VECTORS, ids=lambda vector: vector.id)

@@ -492,7 +492,7 @@ def ids_read(archive: Archive, memory: Memory) -> Mapping[str, set[UUID]]:
         "visible notes": {item.id for item in state.visible_notes},
         "visible": {item.id for item in state.visible},
         "search": {item.id for word in (*WORDS, query) for item in search(state, word, limit=1000)},
-        "recall": {item.id for word in (*WORDS, query) for item in memory.recall(word, limit=1000)[1]},
+        "recall": {item.id for item in memory.recall(query, limit=1000)[1]},
         "items": {item.id for item in engine.items()},
         "live notes": {note.id for note in live if note is not None},
     }

@@ -263,6 +263,65 @@ def test_reads_hand_out_nothing_that_was_changed(archive: Archive, case: Case) -
     assert all(item.event.id != OTHER_ID for item in items)
 
 
+PROJECTIONS: Final = {
+    "item deleted": "DELETE FROM items WHERE place = {victim}",
+    "hidden item shown": "UPDATE items SET deleted_seq = NULL",
+    "item hidden": "UPDATE items SET deleted_seq = 8 WHERE place = {victim}",
+    "superseded note shown": "UPDATE items SET superseded_seq = NULL",
+    "tier": "UPDATE items SET tier = 1 WHERE tier = 2",
+    "kind of an item": "UPDATE items SET kind = 2 WHERE place = {victim}",
+    "time of an item": "UPDATE items SET timestamp_us = timestamp_us + 1 WHERE place = {victim}",
+    "terms": "UPDATE items SET terms = randomblob(length(terms)) WHERE place = {victim}",
+    "key": "UPDATE items SET key_hash = key_hash + 1",
+    "session": "UPDATE contents SET session_hash = session_hash + 1 WHERE place = {victim}",
+    "uses": "UPDATE usage SET times = times + 1",
+    "uses deleted": "DELETE FROM usage",
+    "salt of the terms": "UPDATE scopes SET salt = randomblob(16)",
+}
+"""What search works on, changed by hand."""
+
+
+@pytest.mark.parametrize("change", PROJECTIONS)
+def test_a_deep_verification_sees_changed_projections(pristine: bytes, tmp_path: Path, change: str) -> None:
+    """The ledger itself is what was written, so its own verification passes."""
+    path = tmp_path / "archive.db"
+    path.write_bytes(pristine)
+    hand = Hand(path)
+    hand.run(PROJECTIONS[change].format(victim=SHIFT | VICTIM))
+    hand.close()
+    with muniment.open(path, durability="normal") as archive:
+        assert memory_of(archive).verify()
+        assert archive.verify()
+        assert not archive.verify(deep=True)
+
+
+def test_erased_content_that_is_put_back_is_not_handed_out(pristine: bytes, tmp_path: Path) -> None:
+    """As from a copy that somebody kept: it matches its digest, and must stay gone all the same."""
+    path = tmp_path / "archive.db"
+    path.write_bytes(pristine)
+    hand = Hand(path)
+    ((salt, session_hash, body),) = hand.rows(
+        "SELECT salt, session_hash, body FROM contents WHERE place = ?", SHIFT | VICTIM
+    )
+    with muniment.open(path, durability="normal") as archive:
+        memory = memory_of(archive)
+        victim = memory.events()[VICTIM].id
+        memory.forget([victim])
+        assert memory.verify()
+        hand.run("INSERT INTO contents VALUES (?, ?, ?, ?)", SHIFT | VICTIM, salt, session_hash, body)
+        report = memory.verify()
+        assert (report.ok, report.bad_seq) == (False, VICTIM)
+        reads: list[Callable[[], object]] = [
+            lambda: memory.get(victim),
+            lambda: memory.events()[VICTIM],
+            lambda: memory.replay().messages,
+        ]
+        for read in reads:
+            with suppress(IntegrityError):
+                assert SAID[VICTIM] not in repr(read())
+    hand.close()
+
+
 def test_an_operator_who_rewrites_the_whole_proof_changes_the_root(pristine: bytes, tmp_path: Path) -> None:
     """What a ledger alone cannot show, a head that was noted before shows."""
     path = tmp_path / "archive.db"

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from muniment.core import scope_search
 from muniment.core.bm25 import B_LONG, B_SHORT, K1, shortness
 from muniment.core.ranking import (
+    ADDRESSED_SHARE,
     LENDING_TURNS_MIN,
     LENT_KEYWORDS_LONG,
     LENT_KEYWORDS_SHORT,
@@ -65,6 +66,7 @@ class PlainSearch:
         self.documents = len(rows)
         self.length = sum(len(terms_in(row)) for row in rows)
         self.terms = list(query.terms)
+        self.share = 1.0
         self.speaker = self.find_speaker() if ranking.speakers else None
 
     def named_by(self, term: int) -> set[int]:
@@ -83,6 +85,7 @@ class PlainSearch:
         if found - set(named):
             self.terms = [term for term in self.terms if term not in named]
         meant = named or {term: speakers for term in self.query.asker if (speakers := self.named_by(term))}
+        self.share = ADDRESSED_SHARE if self.query.speaks_to_another and not named else 1.0
         votes: dict[int, int] = {}
         for speakers in meant.values():
             for speaker in speakers:
@@ -153,7 +156,7 @@ class PlainSearch:
 
     def ranked(self, scores: dict[int, float], allowed: set[int], limit: int, bonus: float) -> list[tuple[int, float]]:
         preferred = {row.seq for row in self.rows if self.speaker and row.speaker == self.speaker}
-        final = {seq: score + bonus if seq in preferred else score for seq, score in scores.items()}
+        final = {seq: score + self.share * bonus if seq in preferred else score for seq, score in scores.items()}
         pairs = [(seq, score) for seq, score in final.items() if seq in allowed]
         return sorted(pairs, key=lambda pair: (-pair[1], pair[0]))[:limit]
 
@@ -262,7 +265,7 @@ def row_lists(draw: st.DrawFn) -> list[Row]:
 def queries(draw: st.DrawFn) -> Query:
     terms = tuple(draw(st.lists(TERMS, unique=True, max_size=5)))
     names = tuple(term for term in terms if draw(st.booleans()))
-    return Query(terms, draw(VECTORS), names, draw(st.sampled_from([(), (1,), (3, 9)])))
+    return Query(terms, draw(VECTORS), names, draw(st.sampled_from([(), (1,), (3, 9)])), draw(st.booleans()))
 
 
 FILTERS = st.builds(

@@ -116,19 +116,19 @@ GOLDENS = [
             labels=("b", "a"),
             key="drink",
             summary="tea",
-            metadata={"z": 1, "a": [1.5, None, True, {"y": "日", "b": -0.0}], "\U0001f9e0": 10**20, "\uffee": 0.1},
+            metadata={"z": 1, "a": [1.5, None, True, {"y": "日", "b": -0.0}], "\U0001f9e0": 10**18, "\uffee": 0.1},
             retain_until=UNTIL,
             supersedes=A,
             derived_from=(B, A),
         ),
         '{"actor":"agent-1","content":"prefers tea","derived_from":["ffffffff-ffff-4fff-bfff-ffffffffffb2",'
         '"00000000-0000-4000-8000-0000000000a1"],"key":"drink","labels":["b","a"],"metadata":{"a":[1.5,null,true,'
-        '{"b":-0.0,"y":"日"}],"z":1,"\uffee":0.1,"\U0001f9e0":100000000000000000000},'
+        '{"b":-0.0,"y":"日"}],"z":1,"\uffee":0.1,"\U0001f9e0":1000000000000000000},'
         '"retain_until":"2027-01-01T00:00:00Z","session_id":"s1","source":"chat","summary":"tea","tier":"core",'
         '"timestamp":"2026-06-10T12:00:00.000001Z"}',
         "1300000010000000000000400080000000000000a1",
-        "37bd68e2b77bf95b0b396d197b587b3bb8fc8c1523aaff9e65442d9f4cddf89c",
-        "a131958e2283b0bd66a30977b11dc84cd9290729401d65b3c1bee9db2fc7ab97",
+        "6f10d439210b2f5682e6a5cc3c11623f5d9cdbb261f9830fd3c326eb457e12ae",
+        "1c8f758ce6b451d52882a9836a23c0f469d80a7e779bcc84fb22e69aed8dfff5",
     ),
     Golden(
         Recall(**COMMON, query="tea?", recalled=(B, A, B), request={"mode": "hybrid", "limit": 5}),

@@ -530,6 +530,8 @@ def test_metadata_is_frozen_at_every_depth() -> None:
         {"a": "\ud800"},
         {"\udfff": 1},
         {"a": object()},
+        {"a": 2**64},
+        {"a": [-(2**64)]},
     ],
 )
 def test_what_is_not_a_json_object(metadata: object) -> None:

@@ -19,7 +19,7 @@ from muniment.core.merkle import (
     root_of,
     unpack_edge,
 )
-from muniment.errors import UsageError
+from muniment.errors import IntegrityError
 
 # The reference entries of Certificate Transparency, and the roots after each of them. Source: the published test
 # constants of google/certificate-transparency (merkle_tree_test.cc), the same in transparency-dev/merkle.
@@ -123,7 +123,7 @@ def test_any_change_moves_the_root(leaves: list[bytes], data: st.DataObject) -> 
 
 @pytest.mark.parametrize(("length", "size"), [(1, 0), (0, 1), (31, 1), (33, 1), (64, 1), (32, 3), (64, 4), (96, 3)])
 def test_edge_of_another_length_is_refused(length: int, size: int) -> None:
-    with pytest.raises(UsageError, match=f"{length} bytes .* {size} leaves"):
+    with pytest.raises(IntegrityError, match=f"{length} bytes .* {size} leaves"):
         unpack_edge(b"x" * length, size)
 
 

@@ -275,6 +275,8 @@ def test_a_question_in_the_first_person_means_the_user() -> None:
     index = talk(["assistant", "user"])
     assert seqs(index, ask("which pump did I mean?"), 3) == [3, 9, 15]
     assert seqs(index, ask("which pump?"), 3) == [0, 3, 6]
+    whole, half = (index.search(ask(text), 1)[0].parts["speaker"] for text in ("my pump", "did you mean my pump?"))
+    assert half == whole / 2
     assert index.names_in(ask("which user and which pump did i mean?")) == frozenset()
 
 

@@ -14,7 +14,7 @@ from muniment.core.turns import REACH, order_turns
 def lent(
     sessions: list[int], scores: list[float], shares: list[float], visible: list[bool] | None = None
 ) -> list[float]:
-    seen = None if visible is None else np.array(visible)
+    seen = None if visible is None else np.array(visible, np.bool_)
     return order_turns(np.array(sessions, np.int64), seen).lend(np.array(scores, np.float64), shares).tolist()
 
 
@@ -50,6 +50,7 @@ def test_few_lenders_give_what_all_give(rows: list[tuple[int, float, bool]], rea
     visible = [seen for _, _, seen in rows]
     shares = [0.4, 0.3, 0.2, 0.1][:reach]
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(turns, "_SPARSE_MIN", -1)
         patch.setattr(turns, "_SPARSE_COST", 0)
         sparse = lent(sessions, scores, shares, visible)
         patch.setattr(turns, "_SPARSE_COST", 10**9)

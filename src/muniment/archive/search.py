@@ -261,28 +261,40 @@ class Searcher:
     def recall(
         self, scope: Scope, request: SearchRequest, *, session_id: str | None, source: str, actor: str | None
     ) -> tuple[Recall, list[Content]]:
-        """Search by words and record, under one lock: what it names is what stood there then (A15)."""
+        """Search by words and record, under one lock: what it names is what stood there then (A15).
+
+        Where reads are not recorded the Recall has no place (A16).
+        """
         engine = self._engine
+        if not engine.records_reads:
+            answer = self.search(scope, request)
+            recall = self._build_recall(request, answer, session_id=session_id, source=source, actor=actor)
+            return recall, [hit.event for hit in answer.hits]
         with engine.storage.snapshot(scope) as view:
             if view is not None:
                 engine.indexes.find(view, None)  # what takes long is done before the lock
         with engine.storage.transaction(scope, engine.new_ledger(), durable=False) as tx:
             answer = self._search_view(tx, request, None, None)
-            recall = build_event(
-                Recall,
-                id=engine.new_id(),
-                timestamp=from_us(engine.clock()),
-                query=request.query,
-                recalled=tuple([hit.id for hit in answer.hits]),
-                session_id=session_id,
-                source=source,
-                actor=actor,
-            )
+            recall = self._build_recall(request, answer, session_id=session_id, source=source, actor=actor)
             known = Known(roots_by_id=dict(answer.roots))
             (stored,) = Writer(engine, tx).append([draft(recall, engine.tokenizer)], known=known)
             head = tx.head
         engine.indexes.pass_over(head.ledger_id, head.next_seq - 1, head.next_seq)
         return cast("Recall", stored), [hit.event for hit in answer.hits]
+
+    def _build_recall(
+        self, request: SearchRequest, answer: Answer, *, session_id: str | None, source: str, actor: str | None
+    ) -> Recall:
+        return build_event(
+            Recall,
+            id=self._engine.new_id(),
+            timestamp=from_us(self._engine.clock()),
+            query=request.query,
+            recalled=tuple([hit.id for hit in answer.hits]),
+            session_id=session_id,
+            source=source,
+            actor=actor,
+        )
 
     def answer_of(self, view: Snapshot | None, found: Sequence[Found] = (), *, explain: bool = False) -> Answer:
         """What was found in a view, with its events; nothing, seen at the ledger's end, where nothing was."""

@@ -132,7 +132,9 @@ class Search:
         if self._lends:
             # Cosines are lent as they differ from the mean: a turn that lacks a neighbour, at the edge of its session,
             # shall not lose by it. LoCoMo, static model: +0.4 %.
-            above_mean = (own - _mean(own if every else own[rows])) * rows
+            above_mean = own - _mean(own if every else own[rows])
+            if not every:
+                above_mean[~rows] = 0.0
             lent = self._lend(above_mean, LENT_VECTORS_SHORT, LENT_VECTORS_LONG)
         scores = own if lent is None else own + lent
         inside = scores if every else scores[rows]
@@ -178,15 +180,15 @@ class Search:
         total = np.zeros(self.state.count)
         rows = np.zeros(self.state.count, dtype=np.bool_)
         for _, leg, weight in scaled:
-            total += _scale(leg.scores, leg, weight)
+            total += _scale(leg.scores, leg.rows, leg, weight)
             rows |= leg.rows
         scores = self._with_bonus(total, SPEAKER_BONUS)
         best = _best(scores, _both(rows, allowed), limit)
         parts: dict[str, NDArray[np.float64]] = {}
         for name, leg, weight in scaled:
-            parts[name] = _scale(leg.own, leg, weight)[best]
+            parts[name] = _scale(leg.own[best], leg.rows[best], leg, weight)
             if leg.lent is not None and leg.width:
-                parts[f"{name}_context"] = (leg.lent * (weight / leg.width) * leg.rows)[best]
+                parts[f"{name}_context"] = leg.lent[best] * (weight / leg.width) * leg.rows[best]
         return self._found(best, scores, parts, SPEAKER_BONUS)
 
     def _fuse_ranks(self, legs: Mapping[str, Leg | None], allowed: NDArray[np.bool_] | None, limit: int) -> list[Found]:
@@ -315,11 +317,11 @@ def _mean(values: NDArray[np.float64]) -> float:
     return int(np.rint(values * _MEAN_STEPS).astype(np.int64).sum()) / len(values) / _MEAN_STEPS
 
 
-def _scale(scores: NDArray[np.float64], leg: Leg, weight: float) -> NDArray[np.float64]:
-    """The scores of the leg's rows, from 0 for the worst to `weight` for the best; 0 for all other rows."""
+def _scale(scores: NDArray[np.float64], rows: NDArray[np.bool_], leg: Leg, weight: float) -> NDArray[np.float64]:
+    """Scores of a leg, from 0 for its worst row to `weight` for its best; 0 where `rows` says that one is not in it."""
     if not leg.width:
-        return np.where(leg.rows, weight, 0.0)
-    return (scores - leg.low) * (weight / leg.width) * leg.rows
+        return np.where(rows, weight, 0.0)
+    return (scores - leg.low) * (weight / leg.width) * rows
 
 
 def _best(scores: NDArray[np.float64], candidates: NDArray[np.bool_], limit: int) -> NDArray[np.int64]:

@@ -1,8 +1,13 @@
-"""The command as a real process: with pipes, and in a real terminal of 80 columns."""
+"""The command as a real process, with pipes and in a real terminal of 80 columns.
+
+Starting a process takes half a second of CPU, so what is decided inside the command, and not by its process, its
+streams or its signals, is tested with `inside`: the same calls, in this process.
+"""
 
 from __future__ import annotations
 
 import fcntl
+import io
 import json
 import os
 import pty
@@ -12,6 +17,7 @@ import signal
 import struct
 import subprocess
 import sys
+import tempfile
 import termios
 import threading
 from collections.abc import Iterator
@@ -20,6 +26,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+
+from muniment.cli.edge import run
 
 DEADLINE_S: Final = 60
 COMMAND: Final = [sys.executable, "-W", "error", "-m", "muniment"]
@@ -154,6 +162,27 @@ class Cli:
                     stream.close()
 
 
+class Inside(Cli):
+    """The same, run in this process: for tables of cases."""
+
+    def run(self, *arguments: object, stdin: bytes | str | None = None, **environment: str) -> Result:
+        out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
+        with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryFile() as given:
+            given.write(stdin.encode() if isinstance(stdin, str) else stdin or b"")
+            given.seek(0)
+            patch.chdir(self.folder)
+            for name in _OURS:
+                patch.delenv(name, raising=False)
+            for name, value in environment.items():
+                patch.setenv(name, value)
+            for name, stream in (("stdin", io.TextIOWrapper(given)), ("stdout", out), ("stderr", err)):
+                patch.setattr(sys, name, stream)
+            code = run([str(argument) for argument in arguments])
+            out.flush()
+            err.flush()
+        return Result(code, out.buffer.getvalue().decode(), err.buffer.getvalue().decode())  # type: ignore[attr-defined]
+
+
 def _read_terminal(master: int) -> Iterator[bytes]:
     while True:
         try:
@@ -170,6 +199,11 @@ def cli(tmp_path: Path) -> Iterator[Cli]:
     command = Cli(tmp_path)
     yield command
     command.close()
+
+
+@pytest.fixture
+def inside(tmp_path: Path) -> Inside:
+    return Inside(tmp_path)
 
 
 @pytest.fixture

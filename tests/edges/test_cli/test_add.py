@@ -52,11 +52,11 @@ def test_a_text_is_a_note(cli: Any, archive: Path) -> None:
     assert (event.content, event.tier, event.source) == ("prefers mornings", "archival", "cli")
 
 
-def test_every_field_of_a_note(cli: Any, archive: Path) -> None:
+def test_every_field_of_a_note(inside: Any, archive: Path) -> None:
     options = ["--tier", "core", "--label", "a", "--label", "b", "--summary", "s", "--metadata", '{"x": [1, null]}']
     common = ["--session", "s1", "--source", "test", "--actor", "me", "--timestamp", "2026-03-01T11:30+02:00"]
     keep = ["--retain-until", "2027-01-01", "--json"]
-    (printed,) = cli.run("add", "text", "-a", archive, *options, *common, *keep).json
+    (printed,) = inside.run("add", "text", "-a", archive, *options, *common, *keep).json
     (event,) = stored(archive)
     assert muniment.event_from_dict(printed) == event
     assert isinstance(event, Note)
@@ -66,13 +66,13 @@ def test_every_field_of_a_note(cli: Any, archive: Path) -> None:
     assert printed["retain_until"] == "2027-01-01T00:00:00Z"
 
 
-def test_a_message_and_documents(cli: Any, archive: Path) -> None:
+def test_a_message_and_documents(inside: Any, archive: Path) -> None:
     file = archive.parent / "terms.md"
     file.write_bytes(b"# Terms\n\nten minutes \xe2\x82\xac")
-    cli.run("add", "hello", "--speaker", "anna", "-a", archive)
-    cli.ok("add", "text", "--name", "a.html", "--media-type", "text/html", "-a", archive)
-    cli.ok("add", "--file", file, "-a", archive)
-    cli.ok("add", "--file", file, "--name", "other name", "-a", archive)
+    inside.run("add", "hello", "--speaker", "anna", "-a", archive)
+    inside.ok("add", "text", "--name", "a.html", "--media-type", "text/html", "-a", archive)
+    inside.ok("add", "--file", file, "-a", archive)
+    inside.ok("add", "--file", file, "--name", "other name", "-a", archive)
     message, named, read, renamed = stored(archive)
     assert isinstance(message, Message)
     assert (message.speaker, message.content) == ("anna", "hello")
@@ -84,25 +84,25 @@ def test_a_message_and_documents(cli: Any, archive: Path) -> None:
     assert renamed.name == "other name"
 
 
-def test_a_key_replaces_and_keeps_what_is_not_given(cli: Any, archive: Path) -> None:
-    cli.run("add", "one", "--key", "plan", "--tier", "core", "--label", "x", "-a", archive)
-    cli.ok("add", "two", "--key", "plan", "--expect", "0", "-a", archive)
+def test_a_key_replaces_and_keeps_what_is_not_given(inside: Any, archive: Path) -> None:
+    inside.run("add", "one", "--key", "plan", "--tier", "core", "--label", "x", "-a", archive)
+    inside.ok("add", "two", "--key", "plan", "--expect", "0", "-a", archive)
     first, second = stored(archive)
     assert (second.supersedes, second.tier, second.labels) == (first.id, "core", ("x",))
-    conflict = cli.run("add", "three", "--key", "plan", "--expect", "0", "-a", archive)
+    conflict = inside.run("add", "three", "--key", "plan", "--expect", "0", "-a", archive)
     assert (conflict.code, conflict.out) == (4, "")
     assert conflict.err.startswith("error[conflict]: key 'plan': expected the version at seq 0")
-    assert cli.run("add", "three", "--key", "plan", "--expect", "none", "-a", archive).code == 4
-    assert cli.ok("add", "x", "--key", "other", "--expect", "none", "-a", archive).records[0][0] == "2"
+    assert inside.run("add", "three", "--key", "plan", "--expect", "none", "-a", archive).code == 4
+    assert inside.ok("add", "x", "--key", "other", "--expect", "none", "-a", archive).records[0][0] == "2"
 
 
-def test_adding_again(cli: Any, archive: Path) -> None:
-    cli.run("add", "text", "-a", archive)
-    assert cli.ok("add", "text", "--if-absent", "-a", archive).records[0][0] == "0"
-    assert cli.ok("add", "text", "-a", archive).records[0][0] == "1"
+def test_adding_again(inside: Any, archive: Path) -> None:
+    inside.run("add", "text", "-a", archive)
+    assert inside.ok("add", "text", "--if-absent", "-a", archive).records[0][0] == "0"
+    assert inside.ok("add", "text", "-a", archive).records[0][0] == "1"
     for _ in range(2):
-        assert cli.ok("add", "hi", "--speaker", "a", "--request-id", "r1", "-a", archive).records[0][0] == "2"
-    assert cli.run("add", "other", "--speaker", "a", "--request-id", "r1", "-a", archive).code == 4
+        assert inside.ok("add", "hi", "--speaker", "a", "--request-id", "r1", "-a", archive).records[0][0] == "2"
+    assert inside.run("add", "other", "--speaker", "a", "--request-id", "r1", "-a", archive).code == 4
     assert len(stored(archive)) == 3
 
 
@@ -136,18 +136,18 @@ def test_adding_again(cli: Any, archive: Path) -> None:
         (["x", "--label", "y" * 129], "over its limit"),
     ],
 )
-def test_what_is_refused_stores_and_begins_nothing(cli: Any, arguments: list[str], reason: str) -> None:
-    (cli.folder / "binary").write_bytes(b"\xff\xfe\x00")
-    result = cli.run("add", *arguments, "-a", "a.db")
+def test_what_is_refused_stores_and_begins_nothing(inside: Any, arguments: list[str], reason: str) -> None:
+    (inside.folder / "binary").write_bytes(b"\xff\xfe\x00")
+    result = inside.run("add", *arguments, "-a", "a.db")
     assert (result.code, result.out) == (2, "")
     assert reason in result.err
-    assert not (cli.folder / "a.db").exists()
+    assert not (inside.folder / "a.db").exists()
 
 
-def test_a_file_that_is_not_there_and_one_that_is_too_long(cli: Any) -> None:
-    assert cli.run("add", "--file", "none.txt", "-a", "a.db").code == 3
-    (cli.folder / "long.txt").write_bytes(b"x" * (4 * 1024 * 1024 + 1))
-    result = cli.run("add", "--file", "long.txt", "-a", "a.db")
+def test_a_file_that_is_not_there_and_one_that_is_too_long(inside: Any) -> None:
+    assert inside.run("add", "--file", "none.txt", "-a", "a.db").code == 3
+    (inside.folder / "long.txt").write_bytes(b"x" * (4 * 1024 * 1024 + 1))
+    result = inside.run("add", "--file", "long.txt", "-a", "a.db")
     assert result.code == 2
     assert result.err.startswith("error[limit_exceeded]: the text of long.txt is over its limit: 4194305 given")
 
@@ -166,7 +166,7 @@ def test_ten_thousand_lines(cli: Any, archive: Path) -> None:
     assert cli.ok("verify", "-a", archive).records[0][:4] == ["ok", "default", "default", "10000"]
 
 
-def test_lines_of_all_kinds_and_scopes(cli: Any, archive: Path) -> None:
+def test_lines_of_all_kinds_and_scopes(inside: Any, archive: Path) -> None:
     text = lines(
         {"kind": "message", "speaker": "a", "content": "1", "tenant": "acme", "subject": "anna"},
         {"kind": "document", "name": "n", "text": "2", "tenant": "acme", "subject": None},
@@ -175,7 +175,7 @@ def test_lines_of_all_kinds_and_scopes(cli: Any, archive: Path) -> None:
         {"kind": "message", "speaker": "a", "content": "5", "tenant": "acme", "subject": "anna"},
         note("6", key="k"),
     )
-    result = cli.run("add", "-", "-a", archive, "--tenant", "t", "--unscoped", "--json", stdin=text)
+    result = inside.run("add", "-", "-a", archive, "--tenant", "t", "--unscoped", "--json", stdin=text)
     assert result.code == 0
     assert result.err.splitlines()[1] == "stored 6 of 6 lines in 4 scopes"
     assert [event["seq"] for event in result.json] == [0, 0, 0, 0, 1, 1]
@@ -228,11 +228,11 @@ def test_bad_lines_are_named_and_the_good_ones_stored(cli: Any, archive: Path) -
     assert len(stored(archive)) == len(BAD_LINES)
 
 
-def test_lines_may_end_and_begin_as_they_do_elsewhere(cli: Any, archive: Path) -> None:
+def test_lines_may_end_and_begin_as_they_do_elsewhere(inside: Any, archive: Path) -> None:
     text = b"\xef\xbb\xbf" + lines(note("1")).encode().replace(b"\n", b"\r\n") + b"\n  \n" + lines(note("2")).encode()
-    result = cli.run("add", "-", "-a", archive, stdin=text.rstrip(b"\n"))
+    result = inside.run("add", "-", "-a", archive, stdin=text.rstrip(b"\n"))
     assert (result.code, result.counts()["stored"]) == (0, 2)
-    assert cli.ok("add", "-", "-a", archive).counts() == {"stored": 0, "known": 0, "refused": 0}
+    assert inside.ok("add", "-", "-a", archive).counts() == {"stored": 0, "known": 0, "refused": 0}
 
 
 def test_a_line_without_end_is_not_held_in_memory(cli: Any, archive: Path) -> None:
@@ -243,46 +243,50 @@ def test_a_line_without_end_is_not_held_in_memory(cli: Any, archive: Path) -> No
     assert f"line 1: longer than {feed.LINE_BYTES_MAX} bytes" in result.err
 
 
-def test_known_lines_are_refused_or_passed_over(cli: Any, archive: Path) -> None:
-    cli.run("add", "-", "-a", archive, stdin=lines(note("one"), note("two")))
+def test_known_lines_are_refused_or_passed_over(inside: Any, archive: Path) -> None:
+    inside.run("add", "-", "-a", archive, stdin=lines(note("one"), note("two")))
     exported = [
         {name: value for name, value in event.items() if name not in ("seq", "recorded_at")}
-        for event in cli.ok("log", "-a", archive, "--json").json
+        for event in inside.ok("log", "-a", archive, "--json").json
     ]
     changed = {**exported[1], "content": "changed"}
-    refused = cli.run("add", "-", "-a", archive, stdin=lines(*exported, note("new")))
+    refused = inside.run("add", "-", "-a", archive, stdin=lines(*exported, note("new")))
     assert refused.code == 4
     assert refused.counts() == {"stored": 1, "known": 0, "refused": 2}
     assert refused.err.startswith(f"line 1: id {exported[0]['id']} is taken already (equal: --skip-known")
-    passed = cli.run("add", "-", "--skip-known", "-a", archive, stdin=lines(*exported, changed, exported[0], note("x")))
+    passed = inside.run(
+        "add", "-", "--skip-known", "-a", archive, stdin=lines(*exported, changed, exported[0], note("x"))
+    )
     assert passed.code == 4
     assert passed.counts() == {"stored": 1, "known": 3, "refused": 1}
     assert passed.err == f"line 3: id {changed['id']} is taken already (by another event)\n"
     twice = note("twice", id=str(uuid4()))
-    result = cli.run("add", "-", "-a", archive, stdin=lines(twice, twice))
+    result = inside.run("add", "-", "-a", archive, stdin=lines(twice, twice))
     assert (result.code, result.counts()["stored"]) == (4, 1)
     assert "line 2: " in result.err
     assert len(stored(archive)) == 5
 
 
-def test_an_archive_goes_into_another_one(cli: Any, archive: Path) -> None:
-    cli.run("add", "-", "-a", archive, stdin=lines(note("one"), {"kind": "message", "speaker": "a", "content": "two"}))
-    exported = cli.ok("log", "-a", archive, "--json").json
+def test_an_archive_goes_into_another_one(inside: Any, archive: Path) -> None:
+    inside.run(
+        "add", "-", "-a", archive, stdin=lines(note("one"), {"kind": "message", "speaker": "a", "content": "two"})
+    )
+    exported = inside.ok("log", "-a", archive, "--json").json
     for event in exported:
         del event["seq"], event["recorded_at"]
-    assert cli.run("add", "-", "-a", "b.db", stdin=lines(*exported)).code == 0
-    again = cli.ok("log", "-a", "b.db", "--json").json
+    assert inside.run("add", "-", "-a", "b.db", stdin=lines(*exported)).code == 0
+    again = inside.ok("log", "-a", "b.db", "--json").json
     assert [event["id"] for event in again] == [event["id"] for event in exported]
     assert [event["timestamp"] for event in again] == [event["timestamp"] for event in exported]
 
 
-def test_check_stores_nothing(cli: Any, archive: Path) -> None:
-    text = lines(note("one"), note(""), {"kind": "x"}, note("two"))
-    result = cli.run("add", "-", "--check", "-a", archive, stdin=text)
+def test_check_stores_nothing(inside: Any, archive: Path) -> None:
+    text = lines(note("one"), {"kind": "x"}, note("two"))
+    result = inside.run("add", "-", "--check", "-a", archive, stdin=text)
     assert result.code == 2
-    assert result.counts() == {"good": 3, "refused": 1} or result.counts() == {"good": 2, "refused": 2}
+    assert result.counts() == {"good": 2, "refused": 1}
     assert not archive.exists()
-    assert cli.ok("add", "-", "--check", stdin=lines(note("one"))).counts() == {"good": 1, "refused": 0}
+    assert inside.ok("add", "-", "--check", stdin=lines(note("one"))).counts() == {"good": 1, "refused": 0}
 
 
 def test_a_slow_writer_sees_each_line_stored_with_a_small_chunk(cli: Any, archive: Path) -> None:

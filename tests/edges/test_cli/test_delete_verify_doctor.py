@@ -48,12 +48,12 @@ def test_delete_hides_and_records(cli: Any, filled: Path) -> None:
     assert (again["seq"], again["kind"]) == (21, "deletion")
 
 
-def test_a_retried_deletion_is_the_first_one(cli: Any, filled: Path) -> None:
+def test_a_retried_deletion_is_the_first_one(inside: Any, filled: Path) -> None:
     results = [
-        cli.ok("delete", "0", "-a", filled, "--reason", "r", "--request-id", "one", "--json").json for _ in range(2)
+        inside.ok("delete", "0", "-a", filled, "--reason", "r", "--request-id", "one", "--json").json for _ in range(2)
     ]
     assert results[0] == results[1]
-    assert cli.run("delete", "1", "-a", filled, "--reason", "r", "--request-id", "one").code == 4
+    assert inside.run("delete", "1", "-a", filled, "--reason", "r", "--request-id", "one").code == 4
 
 
 @pytest.mark.parametrize(
@@ -68,39 +68,39 @@ def test_a_retried_deletion_is_the_first_one(cli: Any, filled: Path) -> None:
         (["20", "0", "--reason", "a deletion is no content"], 2),
     ],
 )
-def test_a_refused_deletion_stores_nothing(cli: Any, filled: Path, arguments: list[str], code: int) -> None:
-    cli.ok("delete", "5", "-a", filled, "--reason", "the event at 20")
-    result = cli.run("delete", *arguments, "-a", filled)
+def test_a_refused_deletion_stores_nothing(inside: Any, filled: Path, arguments: list[str], code: int) -> None:
+    inside.ok("delete", "5", "-a", filled, "--reason", "the event at 20")
+    result = inside.run("delete", *arguments, "-a", filled)
     assert (result.code, result.out) == (code, "")
     assert len(result.err.splitlines()) == 1
-    assert len(cli.ok("log", "-a", filled).records) == 21
+    assert len(inside.ok("log", "-a", filled).records) == 21
 
 
-def test_deleting_reaches_one_scope_only(cli: Any, filled: Path) -> None:
-    elsewhere = cli.ok("log", "-a", filled, "-t", "acme", "-s", "anna").records[0][3]
-    assert cli.run("delete", elsewhere, "-a", filled, "--reason", "x").code == 3
-    assert cli.ok("delete", elsewhere, "-a", filled, "--reason", "x", "-t", "acme", "-s", "anna").code == 0
-    assert [s["num_events"] for s in cli.ok("scopes", "-a", filled, "--json").json] == [21, 20, 20]
+def test_deleting_reaches_one_scope_only(inside: Any, filled: Path) -> None:
+    elsewhere = inside.ok("log", "-a", filled, "-t", "acme", "-s", "anna").records[0][3]
+    assert inside.run("delete", elsewhere, "-a", filled, "--reason", "x").code == 3
+    assert inside.ok("delete", elsewhere, "-a", filled, "--reason", "x", "-t", "acme", "-s", "anna").code == 0
+    assert [s["num_events"] for s in inside.ok("scopes", "-a", filled, "--json").json] == [21, 20, 20]
 
 
 # --- verify -----------------------------------------------------------------------------------------------------------
 
 
-def test_verify_of_what_was_written(cli: Any, filled: Path) -> None:
-    result = cli.ok("verify", "-a", filled)
+def test_verify_of_what_was_written(inside: Any, filled: Path) -> None:
+    result = inside.ok("verify", "-a", filled)
     assert [record[0] for record in result.records] == ["ok", "ok", "ok"]
     assert {tuple(record[1:4]) for record in result.records} == {
         ("default", "default", "20"),
         ("acme", "anna", "20"),
         ("acme", "", "20"),
     }
-    assert len(cli.ok("verify", "-a", filled, "-t", "acme").records) == 2
-    (one,) = cli.ok("verify", "-a", filled, "-t", "acme", "-s", "anna").records
+    assert len(inside.ok("verify", "-a", filled, "-t", "acme").records) == 2
+    (one,) = inside.ok("verify", "-a", filled, "-t", "acme", "-s", "anna").records
     with muniment.open(filled) as opened:
         head = opened.memory("anna", tenant="acme").head()
     assert head is not None
     assert one[4] == head.root
-    *ledgers, whole = cli.ok("verify", "-a", filled, "--deep", "--json").json
+    *ledgers, whole = inside.ok("verify", "-a", filled, "--deep", "--json").json
     assert whole == {"ok": True, "num_ledgers": 3, "num_events": 60, "storage_problems": []}
     assert all(ledger["ok"] and ledger["bad_seq"] is None for ledger in ledgers)
 
@@ -121,7 +121,7 @@ def test_verify_finds_the_first_event_that_was_changed(cli: Any, filled: Path) -
     assert shown.err.startswith("error[integrity]: ")
 
 
-def test_a_deep_verify_asks_the_storage(cli: Any, filled: Path) -> None:
+def test_a_deep_verify_asks_the_storage(inside: Any, filled: Path) -> None:
     with apsw.Connection(str(filled)) as connection:
         connection.execute("DROP INDEX items_by_key")
         connection.execute("PRAGMA writable_schema=ON")
@@ -129,14 +129,14 @@ def test_a_deep_verify_asks_the_storage(cli: Any, filled: Path) -> None:
     content = bytearray(filled.read_bytes())
     content[36:40] = (7).to_bytes(4)  # the header's count of free pages, which there are none of
     filled.write_bytes(content)
-    result = cli.run("verify", "-a", filled, "--deep", "--json")
+    result = inside.run("verify", "-a", filled, "--deep", "--json")
     assert result.code == 1
     assert result.json[-1]["storage_problems"]
 
 
 @pytest.mark.parametrize("options", [["-t", "nobody"], ["-s", "nobody"], ["--unscoped"]])
-def test_verifying_what_was_never_stored_is_no_success(cli: Any, filled: Path, options: list[str]) -> None:
-    result = cli.run("verify", "-a", filled, *options)
+def test_verifying_what_was_never_stored_is_no_success(inside: Any, filled: Path, options: list[str]) -> None:
+    result = inside.run("verify", "-a", filled, *options)
     assert (result.code, result.out) == (3, "")
 
 
@@ -152,8 +152,8 @@ def test_doctor_without_an_archive(cli: Any) -> None:
     assert list(cli.folder.iterdir()) == []
 
 
-def test_doctor_of_an_archive(cli: Any, filled: Path) -> None:
-    findings = {finding["name"]: finding for finding in cli.ok("doctor", "-a", filled, "--json").json}
+def test_doctor_of_an_archive(inside: Any, filled: Path) -> None:
+    findings = {finding["name"]: finding for finding in inside.ok("doctor", "-a", filled, "--json").json}
     assert {finding["status"] for finding in findings.values()} == {"ok"}
     assert str(filled) in findings["archive"]["detail"]
     assert findings["contents"]["detail"] == "60 events in 3 scopes"
@@ -161,29 +161,29 @@ def test_doctor_of_an_archive(cli: Any, filled: Path) -> None:
         assert findings[name]["detail"]
 
 
-def test_doctor_sees_the_log_that_is_not_folded_in(cli: Any, filled: Path) -> None:
+def test_doctor_sees_the_log_that_is_not_folded_in(inside: Any, filled: Path) -> None:
     with muniment.open(filled) as opened:
         opened.memory("default", tenant="default").remember("x")
-        findings = {record[0]: record[2] for record in cli.ok("doctor", "-a", f"sqlite:///{filled}").records}
+        findings = {record[0]: record[2] for record in inside.ok("doctor", "-a", f"sqlite:///{filled}").records}
     assert findings["wal"].endswith("not folded in yet")
 
 
-def test_doctor_sees_erasures_that_are_not_clean(cli: Any, filled: Path) -> None:
+def test_doctor_sees_erasures_that_are_not_clean(inside: Any, filled: Path) -> None:
     with muniment.open(filled) as opened:
         opened.memory("anna", tenant="acme").erase(clean="later")
-    result = cli.run("doctor", "-a", filled)
+    result = inside.run("doctor", "-a", filled)
     assert result.code == 0
     assert ["erasures", "note", "1 erasure unreachable, but not cleaned from the file yet"] in result.records
 
 
 @pytest.mark.parametrize("how", ["missing", "folder", "text", "short", "other", "newer", "damaged", "no folder"])
-def test_doctor_names_what_is_bad_and_changes_nothing(cli: Any, filled: Path, how: str) -> None:
+def test_doctor_names_what_is_bad_and_changes_nothing(inside: Any, filled: Path, how: str) -> None:
     path = _spoil(filled, how)
-    before = {file.name: file.read_bytes() for file in cli.folder.iterdir() if file.is_file()}
-    result = cli.run("doctor", "-a", path)
+    before = {file.name: file.read_bytes() for file in inside.folder.iterdir() if file.is_file()}
+    result = inside.run("doctor", "-a", path)
     assert (result.code, result.err) == (1, "")
     assert any(record[1] == "bad" for record in result.records)
-    after = {file.name: file.read_bytes() for file in cli.folder.iterdir() if file.is_file()}
+    after = {file.name: file.read_bytes() for file in inside.folder.iterdir() if file.is_file()}
     assert after == before
 
 
@@ -211,12 +211,12 @@ def _spoil(path: Path, how: str) -> Path:
     return path
 
 
-def test_doctor_leaves_an_older_schema_to_be_upgraded(cli: Any, filled: Path) -> None:
+def test_doctor_leaves_an_older_schema_to_be_upgraded(inside: Any, filled: Path) -> None:
     content = bytearray(filled.read_bytes())
     content[60:64] = (0).to_bytes(4)
     filled.write_bytes(content)
-    copy = shutil.copyfile(filled, cli.folder / "copy.db")
-    result = cli.run("doctor", "-a", filled)
+    copy = shutil.copyfile(filled, inside.folder / "copy.db")
+    result = inside.run("doctor", "-a", filled)
     assert result.code == 0
     assert next(record for record in result.records if record[0] == "schema")[1] == "note"
     assert filled.read_bytes() == copy.read_bytes()

@@ -16,13 +16,13 @@ from muniment.cli.demo import verify_forged_copy
 
 
 @pytest.fixture
-def made(cli: Any) -> Any:
-    return cli.ok("demo")
+def made(inside: Any) -> Any:
+    return inside.ok("demo")
 
 
 def test_the_demo_tells_a_story_in_plain_lines(cli: Any, made: Any) -> None:
     assert "\x1b" not in made.out
-    assert max(map(len, made.lines)) <= 80
+    assert max(len(line) for line in made.lines if str(cli.folder) not in line) <= 80
     assert len(made.lines) <= 45
     for heading in ("MONDAY", "WEDNESDAY", "FRIDAY", "REPLAY", "PROVE"):
         assert sum(line.startswith(heading) for line in made.lines) == 1
@@ -33,8 +33,8 @@ def test_the_demo_tells_a_story_in_plain_lines(cli: Any, made: Any) -> None:
     assert str(cli.folder / "muniment-demo.db") in made.out
 
 
-def test_what_the_demo_recorded_is_there(cli: Any, made: Any) -> None:
-    with muniment.open(cli.folder / "muniment-demo.db", create=False) as archive:
+def test_what_the_demo_recorded_is_there(inside: Any, made: Any) -> None:
+    with muniment.open(inside.folder / "muniment-demo.db", create=False) as archive:
         memory = archive.memory(story.SUBJECT, tenant=story.TENANT)
         events = list(memory.events())
         assert [event.kind for event in events].count("recall") == 2
@@ -55,29 +55,29 @@ def test_every_command_that_the_demo_proposes_works(cli: Any, made: Any) -> None
         assert cli.ok(*words[1:]).out
 
 
-def test_a_second_demo_leaves_the_first_alone(cli: Any, made: Any) -> None:
-    before = cli.ok("log", "-a", "muniment-demo.db", "-t", "demo", "-s", "mara").out
-    again = cli.ok("demo")
+def test_a_second_demo_leaves_the_first_alone(inside: Any, made: Any) -> None:
+    before = inside.ok("log", "-a", "muniment-demo.db", "-t", "demo", "-s", "mara").out
+    again = inside.ok("demo")
     assert "-s mara-2" in again.out
     assert again.out.count("gave 2, 4") == 1
-    assert cli.ok("log", "-a", "muniment-demo.db", "-t", "demo", "-s", "mara").out == before
-    assert [record[1] for record in cli.ok("scopes", "-a", "muniment-demo.db").records] == ["mara", "mara-2"]
+    assert inside.ok("log", "-a", "muniment-demo.db", "-t", "demo", "-s", "mara").out == before
+    assert [record[1] for record in inside.ok("scopes", "-a", "muniment-demo.db").records] == ["mara", "mara-2"]
 
 
-def test_a_place_of_ones_own(cli: Any) -> None:
-    result = cli.ok("demo", "it's mine.db")
-    assert (cli.folder / "it's mine.db").is_file()
+def test_a_place_of_ones_own(inside: Any) -> None:
+    result = inside.ok("demo", "it's mine.db")
+    assert (inside.folder / "it's mine.db").is_file()
     proposed = [shlex.split(line) for line in result.lines if line.startswith("  muniment ")]
-    assert cli.ok(*proposed[0][1:]).out
-    assert cli.ok("demo", f"sqlite:///{cli.folder}/b.db").code == 0
-    assert (cli.folder / "b.db").is_file()
-    assert cli.run("demo", ":memory:").code == 2
-    assert cli.run("demo", "no/such/folder/x.db").code == 5
+    assert inside.ok(*proposed[0][1:]).out
+    assert inside.ok("demo", f"sqlite:///{inside.folder}/b.db").code == 0
+    assert (inside.folder / "b.db").is_file()
+    assert inside.run("demo", ":memory:").code == 2
+    assert inside.run("demo", "no/such/folder/x.db").code == 5
 
 
 @pytest.mark.parametrize("whose", ["archive", "tenant called demo", "database", "text"])
-def test_the_demo_never_touches_what_is_not_its_own(cli: Any, whose: str) -> None:
-    path = cli.folder / "muniment-demo.db"
+def test_the_demo_never_touches_what_is_not_its_own(inside: Any, whose: str) -> None:
+    path = inside.folder / "muniment-demo.db"
     if whose == "text":
         path.write_text("my diary, which is longer than the header of a database is; " * 3)
     elif whose == "database":
@@ -88,14 +88,14 @@ def test_the_demo_never_touches_what_is_not_its_own(cli: Any, whose: str) -> Non
         with muniment.open(path) as archive:
             archive.memory("anna", tenant="acme" if whose == "archive" else "demo").remember("mine")
     before = path.read_bytes()
-    result = cli.run("demo")
+    result = inside.run("demo")
     assert result.code in (2, 5)
     assert len(result.err.splitlines()) == 1
     assert path.read_bytes() == before
 
 
-def test_the_forged_copy_is_not_the_archive(cli: Any, made: Any) -> None:
-    path = cli.folder / "muniment-demo.db"
+def test_the_forged_copy_is_not_the_archive(inside: Any, made: Any) -> None:
+    path = inside.folder / "muniment-demo.db"
     before = path.read_bytes()
     report = verify_forged_copy(path, muniment.Scope(story.TENANT, story.SUBJECT))
     assert (report.ok, report.bad_seq) == (False, 2)
@@ -119,14 +119,13 @@ def test_the_demo_in_a_terminal(cli: Any, plain: Any) -> None:
     assert result.code == 0
     assert "\x1b[31m" in result.out
     text = plain(result.out)
-    assert text.replace(" ", "") != ""
-    assert max(map(len, text.splitlines())) <= 80
+    assert max(len(line) for line in text.splitlines() if str(cli.folder) not in line) <= 80
     assert "gave 2, 4" in text
 
 
-def test_the_story_is_one_that_can_be_told_again(cli: Any, tmp_path: Path) -> None:
+def test_the_story_is_one_that_can_be_told_again(inside: Any, tmp_path: Path) -> None:
     """Two runs print the same, but for hashes, sizes and the place."""
-    first, second = (cli.ok("demo", tmp_path / f"{name}.db").out for name in "ab")
+    first, second = (inside.ok("demo", tmp_path / f"{name}.db").out for name in "ab")
     lines = zip(first.splitlines(), second.splitlines(), strict=True)
     differing = [one for one, other in lines if one != other]
     assert all("/" in line or "hash tree" in line for line in differing)

@@ -136,8 +136,8 @@ def test_no_command_is_help(cli: Any) -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_explains_itself(cli: Any, command: str) -> None:
-    result = cli.ok(command, "--help")
+def test_every_command_explains_itself(inside: Any, command: str) -> None:
+    result = inside.ok(command, "--help")
     assert result.lines[0].startswith(f"Usage: muniment {command}")
     assert "\x1b" not in result.out
     assert max(map(len, result.lines)) <= 100
@@ -158,10 +158,10 @@ def test_every_command_explains_itself(cli: Any, command: str) -> None:
         (["log", "-a", "a.db", "-t", "x" * 257], "error[limit_exceeded]: tenant is over its limit: 257 given"),
     ],
 )
-def test_mistakes_are_named_on_one_line(cli: Any, arguments: list[str], message: str) -> None:
-    with muniment.open(cli.folder / "a.db"):
+def test_mistakes_are_named_on_one_line(inside: Any, arguments: list[str], message: str) -> None:
+    with muniment.open(inside.folder / "a.db"):
         pass
-    result = cli.run(*arguments)
+    result = inside.run(*arguments)
     assert (result.code, result.out) == (2, "")
     (line,) = result.err.splitlines()
     assert line.startswith(message)
@@ -178,8 +178,8 @@ def test_mistakes_are_named_on_one_line(cli: Any, arguments: list[str], message:
         (["delete", "0"], "--reason", "muniment delete"),
     ],
 )
-def test_what_the_parser_refuses_is_one_line_too(cli: Any, arguments: list[str], named: str, where: str) -> None:
-    result = cli.run(*arguments)
+def test_what_the_parser_refuses_is_one_line_too(inside: Any, arguments: list[str], named: str, where: str) -> None:
+    result = inside.run(*arguments)
     assert (result.code, result.out) == (2, "")
     (line,) = result.err.splitlines()
     assert line.startswith("error[usage]: ")
@@ -197,23 +197,23 @@ def test_the_archive_can_come_from_the_environment(cli: Any, archive: Path) -> N
 
 
 @pytest.mark.parametrize("arguments", READING, ids=" ".join)
-def test_reading_creates_nothing(cli: Any, arguments: list[str]) -> None:
-    result = cli.run(*arguments, "-a", "missing.db")
+def test_reading_creates_nothing(inside: Any, arguments: list[str]) -> None:
+    result = inside.run(*arguments, "-a", "missing.db")
     assert result.code == 5
     assert result.err.startswith("error[storage_unavailable]: ")
     assert len(result.err.splitlines()) == 1
-    assert list(cli.folder.iterdir()) == []
+    assert list(inside.folder.iterdir()) == []
 
 
 @pytest.mark.parametrize(
     ("name", "code", "error"),
     [("text", 5, "storage"), ("other", 5, "storage"), ("newer", 5, "schema_mismatch"), ("damaged", 6, "integrity")],
 )
-def test_a_file_that_is_refused_is_left_as_it_was(cli: Any, archive: Path, name: str, code: int, error: str) -> None:
+def test_a_file_that_is_refused_is_left_as_it_was(inside: Any, archive: Path, name: str, code: int, error: str) -> None:
     _spoil(archive, name)
     before = archive.read_bytes()
     for arguments in (["log"], ["add", "x"], ["stats"]):
-        result = cli.run(*arguments, "-a", archive)
+        result = inside.run(*arguments, "-a", archive)
         assert result.code == code
         assert result.err.startswith(f"error[{error}]: {archive}")
         assert len(result.err.splitlines()) == 1

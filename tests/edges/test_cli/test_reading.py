@@ -97,26 +97,26 @@ def test_json_log_gives_every_event_back(cli: Any, archive: Path, memory: Memory
     ],
 )
 @pytest.mark.usefixtures("memory")
-def test_log_filters(cli: Any, archive: Path, options: list[str], seqs: list[int]) -> None:
-    result = cli.run("log", "-a", archive, "--json", *options)
+def test_log_filters(inside: Any, archive: Path, options: list[str], seqs: list[int]) -> None:
+    result = inside.run("log", "-a", archive, "--json", *options)
     assert result.code == 0
     assert [event["seq"] for event in result.json] == seqs
 
 
 @pytest.mark.usefixtures("memory")
-def test_what_a_limit_cuts_off_is_counted(cli: Any, archive: Path) -> None:
+def test_what_a_limit_cuts_off_is_counted(inside: Any, archive: Path) -> None:
     for order in ([], ["-r"]):
-        result = cli.run("log", "-a", archive, "-n", "3", *order)
+        result = inside.run("log", "-a", archive, "-n", "3", *order)
         assert result.err == "… 5 earlier events not shown: --limit 0 shows all\n"
-    assert cli.run("log", "-a", archive, "-n", "8", "-r").err == ""
+    assert inside.run("log", "-a", archive, "-n", "8", "-r").err == ""
 
 
 @pytest.mark.usefixtures("memory")
-def test_scopes_are_matched_by_equality(cli: Any, archive: Path) -> None:
-    assert cli.ok("log", "-a", archive, "-t", "acme", "-s", "user-42").records[0][-1] == "elsewhere"
-    assert cli.ok("log", "-a", archive, "-t", "acme", "--unscoped").records[0][-1] == "unscoped"
+def test_scopes_are_matched_by_equality(inside: Any, archive: Path) -> None:
+    assert inside.ok("log", "-a", archive, "-t", "acme", "-s", "user-42").records[0][-1] == "elsewhere"
+    assert inside.ok("log", "-a", archive, "-t", "acme", "--unscoped").records[0][-1] == "unscoped"
     for subject in ("user", "user-42 ", "user%", "USER-42", "user_42", "*"):
-        result = cli.run("log", "-a", archive, "-t", "acme", "-s", subject)
+        result = inside.run("log", "-a", archive, "-t", "acme", "-s", subject)
         assert (result.code, result.out) == (0, "")
         assert result.err == (
             f"nothing was ever stored in acme/{subject}; "
@@ -125,16 +125,16 @@ def test_scopes_are_matched_by_equality(cli: Any, archive: Path) -> None:
 
 
 @pytest.mark.usefixtures("memory")
-def test_nothing_found_is_said(cli: Any, archive: Path) -> None:
-    result = cli.run("log", "-a", archive, "--session", "s9")
+def test_nothing_found_is_said(inside: Any, archive: Path) -> None:
+    result = inside.run("log", "-a", archive, "--session", "s9")
     assert (result.code, result.out, result.err) == (0, "", "no event matches\n")
 
 
-def test_an_empty_archive_is_said_to_be_empty(cli: Any, archive: Path) -> None:
+def test_an_empty_archive_is_said_to_be_empty(inside: Any, archive: Path) -> None:
     muniment.open(archive).close()
-    assert cli.run("log", "-a", archive).err == "nothing was ever stored in default/default; the archive is empty\n"
-    assert cli.run("scopes", "-a", archive).err == "nothing was ever stored in this archive\n"
-    assert cli.run("scopes", "-a", archive, "-t", "x").err == "nothing was ever stored for tenant x\n"
+    assert inside.run("log", "-a", archive).err == "nothing was ever stored in default/default; the archive is empty\n"
+    assert inside.run("scopes", "-a", archive).err == "nothing was ever stored in this archive\n"
+    assert inside.run("scopes", "-a", archive, "-t", "x").err == "nothing was ever stored for tenant x\n"
 
 
 @pytest.mark.usefixtures("memory")
@@ -148,16 +148,16 @@ def test_an_empty_archive_is_said_to_be_empty(cli: Any, archive: Path) -> None:
         ["--ledger", "0", "-s", "x"],
     ],
 )
-def test_log_refuses(cli: Any, archive: Path, options: list[str]) -> None:
-    result = cli.run("log", "-a", archive, *options)
+def test_log_refuses(inside: Any, archive: Path, options: list[str]) -> None:
+    result = inside.run("log", "-a", archive, *options)
     assert (result.code, result.out) == (2, "")
     assert result.err.startswith("error[usage]: ")
 
 
-def test_the_newest_of_many_are_found_in_pieces(cli: Any, archive: Path, opened: Archive) -> None:
+def test_the_newest_of_many_are_found_in_pieces(inside: Any, archive: Path, opened: Archive) -> None:
     memory = opened.memory("default", tenant="default")
     memory.add_many([Message(speaker="ab"[number % 2], content=str(number)) for number in range(2_500)])
-    result = cli.run("log", "-a", archive, "-n", "2400")
+    result = inside.run("log", "-a", archive, "-n", "2400")
     assert [record[0] for record in result.records] == [str(number) for number in range(100, 2_500)]
     assert result.err == "… 100 earlier events not shown: --limit 0 shows all\n"
 
@@ -236,72 +236,72 @@ def test_a_follower_outlives_an_erasure_in_the_middle_of_a_look(
 # --- show -------------------------------------------------------------------------------------------------------------
 
 
-def test_show_by_seq_and_by_any_spelling_of_the_id(cli: Any, archive: Path, memory: Memory) -> None:
+def test_show_by_seq_and_by_any_spelling_of_the_id(inside: Any, archive: Path, memory: Memory) -> None:
     event = list(memory.events())[3]
     for reference in ("3", str(event.id), str(event.id).upper(), event.id.hex):
-        (shown,) = cli.ok("show", reference, "-a", archive, "--json").json
+        (shown,) = inside.ok("show", reference, "-a", archive, "--json").json
         assert muniment.event_from_dict(shown) == event
 
 
-def test_show_looks_in_every_scope(cli: Any, archive: Path, opened: Archive, memory: Memory) -> None:
+def test_show_looks_in_every_scope(inside: Any, archive: Path, opened: Archive, memory: Memory) -> None:
     elsewhere = next(iter(opened.memory("user-42", tenant="acme").events()))
-    records = cli.ok("show", elsewhere.id, "-a", archive).records
+    records = inside.ok("show", elsewhere.id, "-a", archive).records
     assert records[:2] == [["tenant", "acme"], ["subject", "user-42"]]
     assert ["content", "elsewhere"] in records
-    assert cli.run("show", elsewhere.id, "-a", archive, "-s", "default").code == 3
+    assert inside.run("show", elsewhere.id, "-a", archive, "-s", "default").code == 3
     for unknown in (str(uuid4()), "99"):
-        result = cli.run("show", unknown, "-a", archive)
+        result = inside.run("show", unknown, "-a", archive)
         assert (result.code, result.out) == (3, "")
         assert result.err.startswith(f"error[not_found]: there is no event {unknown} in ")
-    assert cli.run("show", "x", "-a", archive).code == 2
+    assert inside.run("show", "x", "-a", archive).code == 2
 
 
 @pytest.mark.usefixtures("memory")
-def test_show_says_what_became_of_an_item(cli: Any, archive: Path) -> None:
-    message = dict(record[:2] for record in cli.ok("show", "0", "-a", archive).records)
+def test_show_says_what_became_of_an_item(inside: Any, archive: Path) -> None:
+    message = dict(record[:2] for record in inside.ok("show", "0", "-a", archive).records)
     assert (message["visible"], message["deleted_by"], message["usage_count"]) == ("no", "6", "1")
     assert message["last_used_at"].endswith("Z")
-    note = dict(record[:2] for record in cli.ok("show", "2", "-a", archive).records)
+    note = dict(record[:2] for record in inside.ok("show", "2", "-a", archive).records)
     assert (note["visible"], note["superseded_by"], note["usage_count"]) == ("no", "3", "0")
     assert note["labels"] == '["repair"]'
-    newest = dict(record[:2] for record in cli.ok("show", "7", "-a", archive).records)
+    newest = dict(record[:2] for record in inside.ok("show", "7", "-a", archive).records)
     assert (newest["visible"], newest["metadata"]) == ("yes", '{"a": [1, {"b": null}]}')
 
 
-def test_show_lists_what_an_event_names(cli: Any, archive: Path, memory: Memory) -> None:
+def test_show_lists_what_an_event_names(inside: Any, archive: Path, memory: Memory) -> None:
     pump = next(iter(memory.events()))
     for seq in ("5", "6", "7"):
-        named = [record for record in cli.ok("show", seq, "-a", archive).records if record[0] == "names"]
+        named = [record for record in inside.ok("show", seq, "-a", archive).records if record[0] == "names"]
         assert [record[1:4] for record in named] == [["0", "message", str(pump.id)]]
-    replaced = [record for record in cli.ok("show", "3", "-a", archive).records if record[0] == "names"]
+    replaced = [record for record in inside.ok("show", "3", "-a", archive).records if record[0] == "names"]
     assert [record[1] for record in replaced] == ["2"]
 
 
-def test_of_an_erased_event_the_envelope_is_shown(cli: Any, archive: Path, memory: Memory) -> None:
+def test_of_an_erased_event_the_envelope_is_shown(inside: Any, archive: Path, memory: Memory) -> None:
     pump = next(iter(memory.events()))
     memory.forget([pump.id], clean="later")
-    result = cli.ok("show", pump.id, "-a", archive)
+    result = inside.ok("show", pump.id, "-a", archive)
     assert "pump" not in result.out
     shown = dict(record[:2] for record in result.records)
     assert shown["state"] == "erased"
     assert shown["seq"] == "0"
-    assert cli.ok("show", "0", "-a", archive, "--json").json[0]["content_digest"] == shown["content_digest"]
-    assert cli.ok("log", "-a", archive).records[0][5:] == ["erased by 8", ""]
+    assert inside.ok("show", "0", "-a", archive, "--json").json[0]["content_digest"] == shown["content_digest"]
+    assert inside.ok("log", "-a", archive).records[0][5:] == ["erased by 8", ""]
 
 
-def test_the_ledger_of_an_erased_scope_is_found_by_its_id(cli: Any, archive: Path, memory: Memory) -> None:
+def test_the_ledger_of_an_erased_scope_is_found_by_its_id(inside: Any, archive: Path, memory: Memory) -> None:
     pump = next(iter(memory.events()))
     head = memory.head()
     assert head is not None
     memory.erase(clean="later")
-    (erased,) = cli.ok("scopes", "-a", archive, "--erased", "--json").json
+    (erased,) = inside.ok("scopes", "-a", archive, "--erased", "--json").json
     assert (erased["tenant"], erased["subject"], erased["ledger_id"]) == (None, None, head.ledger_id)
-    assert cli.ok("log", "-a", archive, "--ledger", head.ledger_id, "-k", "erasure").records[0][5] == "8 destroyed"
-    assert ["state", "erased"] in cli.ok("show", pump.id, "-a", archive).records
-    assert cli.ok("replay", "-a", archive, "--ledger", head.ledger_id, "--json").json[0]["counts"]["erased"] == 8
-    assert cli.ok("scopes", "-a", archive, "-t", "acme").code == 0
-    assert cli.run("scopes", "-a", archive, "-t", "acme", "--erased").err == "no scope was erased for tenant acme\n"
-    assert cli.run("log", "-a", archive, "--ledger", "0" * 32).code == 3
+    assert inside.ok("log", "-a", archive, "--ledger", head.ledger_id, "-k", "erasure").records[0][5] == "8 destroyed"
+    assert ["state", "erased"] in inside.ok("show", pump.id, "-a", archive).records
+    assert inside.ok("replay", "-a", archive, "--ledger", head.ledger_id, "--json").json[0]["counts"]["erased"] == 8
+    assert inside.ok("scopes", "-a", archive, "-t", "acme").code == 0
+    assert inside.run("scopes", "-a", archive, "-t", "acme", "--erased").err == "no scope was erased for tenant acme\n"
+    assert inside.run("log", "-a", archive, "--ledger", "0" * 32).code == 3
 
 
 # --- replay -----------------------------------------------------------------------------------------------------------
@@ -338,9 +338,9 @@ def test_replay_now(cli: Any, archive: Path, memory: Memory) -> None:
 )
 @pytest.mark.usefixtures("memory")
 def test_replay_at_a_point(
-    cli: Any, archive: Path, options: list[str], last_seq: int | None, visible: list[int]
+    inside: Any, archive: Path, options: list[str], last_seq: int | None, visible: list[int]
 ) -> None:
-    (state,) = cli.run("replay", "-a", archive, "--json", *options).json
+    (state,) = inside.run("replay", "-a", archive, "--json", *options).json
     assert state["last_seq"] == last_seq
     assert [item["seq"] for item in state["visible"]] == visible
 
@@ -355,8 +355,8 @@ def test_the_zone_of_the_machine_changes_nothing(cli: Any, archive: Path, zone: 
     assert cli.ok("log", "-a", archive, TZ=zone).records == cli.ok("log", "-a", archive, TZ="UTC").records
 
 
-def test_replay_as_json_is_the_whole_state(cli: Any, archive: Path, memory: Memory) -> None:
-    (found,) = cli.ok("replay", "-a", archive, "--json").json
+def test_replay_as_json_is_the_whole_state(inside: Any, archive: Path, memory: Memory) -> None:
+    (found,) = inside.ok("replay", "-a", archive, "--json").json
     state = memory.replay()
     assert [muniment.event_from_dict(item) for item in found["visible"]] == list(state.visible)
     assert found["deleted"] == {str(target): by.seq for target, by in state.deleted.items()}
@@ -367,8 +367,8 @@ def test_replay_as_json_is_the_whole_state(cli: Any, archive: Path, memory: Memo
 
 
 @pytest.mark.usefixtures("memory")
-def test_a_cut_replay_says_so(cli: Any, archive: Path) -> None:
-    result = cli.run("replay", "-a", archive, "-n", "1")
+def test_a_cut_replay_says_so(inside: Any, archive: Path) -> None:
+    result = inside.run("replay", "-a", archive, "-n", "1")
     assert len([record for record in result.records if record[0] == "item"]) == 1
     assert result.err == "… 3 items more: --limit 0 shows all\n"
 
@@ -384,8 +384,8 @@ def test_a_cut_replay_says_so(cli: Any, archive: Path) -> None:
         (["--at", "2026-03-29", "--seq", "1"], "not both"),
     ],
 )
-def test_replay_refuses(cli: Any, archive: Path, options: list[str], reason: str) -> None:
-    result = cli.run("replay", "-a", archive, *options)
+def test_replay_refuses(inside: Any, archive: Path, options: list[str], reason: str) -> None:
+    result = inside.run("replay", "-a", archive, *options)
     assert (result.code, result.out) == (2, "")
     assert result.err.startswith("error[usage]: ")
     assert reason in result.err
@@ -394,8 +394,8 @@ def test_replay_refuses(cli: Any, archive: Path, options: list[str], reason: str
 # --- scopes, stats ----------------------------------------------------------------------------------------------------
 
 
-def test_scopes(cli: Any, archive: Path, opened: Archive, memory: Memory) -> None:
-    records = cli.ok("scopes", "-a", archive).records
+def test_scopes(inside: Any, archive: Path, opened: Archive, memory: Memory) -> None:
+    records = inside.ok("scopes", "-a", archive).records
     assert [record[:3] for record in records] == [
         ["acme", "user-42", "1"],
         ["acme", "", "1"],
@@ -404,20 +404,20 @@ def test_scopes(cli: Any, archive: Path, opened: Archive, memory: Memory) -> Non
     head = memory.head()
     assert head is not None
     assert records[2][4] == head.ledger_id
-    (only,) = cli.ok("scopes", "-a", archive, "-t", "default", "--json").json
+    (only,) = inside.ok("scopes", "-a", archive, "-t", "default", "--json").json
     assert (only["subject"], only["num_events"], only["erased_at"]) == ("default", 8, None)
-    assert [scope["subject"] for scope in cli.ok("scopes", "-a", archive, "-t", "acme", "--json").json] == [
+    assert [scope["subject"] for scope in inside.ok("scopes", "-a", archive, "-t", "acme", "--json").json] == [
         "user-42",
         None,
     ]
-    cut = cli.run("scopes", "-a", archive, "-n", "1")
+    cut = inside.run("scopes", "-a", archive, "-n", "1")
     assert (len(cut.records), cut.err) == (1, "… 2 scopes more: --limit 0 shows all\n")
 
 
-def test_stats(cli: Any, archive: Path, opened: Archive, memory: Memory) -> None:
-    counts = dict(cli.ok("stats", "-a", archive).records)
+def test_stats(inside: Any, archive: Path, opened: Archive, memory: Memory) -> None:
+    counts = dict(inside.ok("stats", "-a", archive).records)
     assert counts["archive"] == str(archive)
     assert (counts["tenants"], counts["scopes"], counts["events"], counts["items"]) == ("2", "3", "10", "8")
-    (found,) = cli.ok("stats", "-a", archive, "--json").json
+    (found,) = inside.ok("stats", "-a", archive, "--json").json
     assert found["events"] == opened.stats().events
     assert found["size_bytes"] > 0
