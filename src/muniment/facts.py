@@ -432,7 +432,8 @@ class ArchiveMemory:
 
 
 def _as_memory(key: MemoryKey, note: Note) -> Memory:
-    return Memory(id=str(note.id), key=key, content=note.content, created_at=note.timestamp)
+    # Built without another check: the note was checked when it was stored, and `_is_fact` has seen its length.
+    return Memory.model_construct(id=str(note.id), key=key, content=note.content, created_at=note.timestamp)
 
 
 async def _in_thread(work: Callable[[], T]) -> T:

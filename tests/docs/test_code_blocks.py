@@ -35,13 +35,22 @@ def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.Monke
         exec(compile("\n" * (line - 1) + source, page.name, "exec"), session)  # noqa: S102
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "console")], ids=lambda page: page.name)
+CONSOLE_PAGES = [page for page in PAGES if blocks(page, "console") and page.name != "cli.md"]
+"""The page of the command line has a test of its own, which also wants every command and option on it."""
+
+
+@pytest.mark.parametrize("page", CONSOLE_PAGES, ids=lambda page: page.name)
 def test_console_blocks_run(page: Path, tmp_path: Path) -> None:
     """Commands run in order in one folder; what stands below one must be what it prints, `…` standing for anything."""
+    exported: dict[str, str] = {}
     for _, block in blocks(page, "console"):
         for command, wanted in commands(block):
-            done = run(command, tmp_path)
-            assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
+            if command.startswith("export "):
+                name, _, value = command.removeprefix("export ").partition("=")
+                exported[name] = value
+                continue
+            done = run(command, tmp_path, exported)
+            assert done.returncode == 0, f"{command}\n{done.stdout}"
             if wanted.strip():
                 pattern = ".*?".join(re.escape(part) for part in wanted.strip().split("…"))
                 assert re.search(pattern, done.stdout, re.DOTALL), f"{command}\nwanted:\n{wanted}\ngot:\n{done.stdout}"
@@ -60,17 +69,26 @@ def commands(block: str) -> Iterator[tuple[str, str]]:
 INSTALLING = ("pip ", "make ", "git ", "python -m venv", "cd ")
 
 
-def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def run(command: str, folder: Path, exported: dict[str, str]) -> subprocess.CompletedProcess[str]:
     """Run a command line; what installs was run before the tests began."""
     if command.startswith(INSTALLING):
         return subprocess.CompletedProcess(command, 0, "", "")
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)])
     environment = {**os.environ, "PATH": path, "COLUMNS": "100", "NO_COLOR": "1"}
     environment.pop("MUNIMENT_ARCHIVE", None)
+    environment.update(exported)
     shell = any(sign in command for sign in "|<>&;$")
     arguments = command if shell else shlex.split(command)
     return subprocess.run(  # the commands are our own documentation
-        arguments, cwd=folder, env=environment, shell=shell, capture_output=True, text=True, timeout=120, check=False
+        arguments,
+        cwd=folder,
+        env=environment,
+        shell=shell,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=120,
+        check=False,
     )
 
 

@@ -154,8 +154,9 @@ class StorageMachine(RuleBasedStateMachine):
 
     def on_both(self, act: Callable[[Storage], T]) -> T | None:
         """What both answer; None where both raise the same error."""
-        (answer, error), expected = self.outcome(self.sqlite, act), self.outcome(self.memory, act)
-        assert (answer, error) == expected
+        (answer, error), (expected, expected_error) = self.outcome(self.sqlite, act), self.outcome(self.memory, act)
+        assert error == expected_error
+        assert find_differences({"answer": answer}, {"answer": expected}) == []
         return answer
 
     def outcome(self, storage: Storage, act: Callable[[Storage], T]) -> tuple[T | None, type[Exception] | None]:
@@ -281,14 +282,14 @@ class StorageMachine(RuleBasedStateMachine):
 
     @invariant()
     def they_agree_on_what_was_touched(self) -> None:
-        assert find_differences(self.see(self.sqlite, self.touched), self.see(self.memory, self.touched)) == {}
-        assert find_differences(picture_of_archive(self.sqlite), picture_of_archive(self.memory)) == {}
+        assert find_differences(self.see(self.sqlite, self.touched), self.see(self.memory, self.touched)) == []
+        assert find_differences(picture_of_archive(self.sqlite), picture_of_archive(self.memory)) == []
 
     def teardown(self) -> None:
         self.held.close()
         erased = [row.ledger_id for row in self.memory.read_scopes(erased=True, limit=ALL)]
         for of in (*SCOPES, *erased):
-            assert find_differences(self.see(self.sqlite, of), self.see(self.memory, of)) == {}
+            assert find_differences(self.see(self.sqlite, of), self.see(self.memory, of)) == []
         self.sqlite.close()
         self.folder.cleanup()
 
@@ -322,7 +323,7 @@ class FileMachine(StorageMachine):
     @invariant()
     def views_do_not_change(self) -> None:
         for view, before in self.views:
-            assert find_differences(picture_of(view), before) == {}
+            assert find_differences(picture_of(view), before) == []
 
 
 EXAMPLES = settings().max_examples

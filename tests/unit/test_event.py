@@ -267,16 +267,14 @@ KEYS = {
     ],
     "recall": ["query", "recalled", "request"],
     "deletion": ["targets", "reason", "requested_by"],
-    "erasure": ["targets", "whole_scope", "count", "reason", "requested_by"],
+    "erasure": ["reason", "requested_by", "targets", "whole_scope", "count"],
 }
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_27_key_order(kind: str) -> None:
-    """The keys of section 2 in their order; within a kind's own fields the dict is compared as a set of its table."""
-    keys = list(event_to_dict(build(kind)))
-    assert keys[:8] == COMMON_KEYS
-    assert sorted(keys[8:]) == sorted(KEYS[kind])
+    """The keys of section 2 in their order; what engine.md E3 added stands at the end of its kind."""
+    assert list(event_to_dict(build(kind))) == COMMON_KEYS + KEYS[kind]
 
 
 # --- Ids, times and their borders -------------------------------------------------------------------------------------

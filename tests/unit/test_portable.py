@@ -434,4 +434,5 @@ def test_public_names_are_those_of_the_contract():
         *("MemoryCategory", "MemoryEntry", "MemoryStore", "ScoredMemory", "RememberResult", "MemoryIndexError"),
         *("add", "remember", "evict_to_cap", "update", "update_content", "remove", "clear", "core_memories"),
         *("recall", "format_for_system_prompt", "format_recall_results", "MemoryPort", "FileMemoryPort"),
+        "ArchiveMemoryPort",
     }

@@ -94,7 +94,7 @@ def add(
     check: Annotated[bool, typer.Option("--check", help="With -: check every line and store nothing.")] = False,
     as_json: JsonOption = False,
 ) -> int:
-    """Store a note, a message or a document, or many from JSON lines.
+    """Store a note, message or document, or many of them.
 
     A text is a note, with --speaker a message, with --name or --file a document. The archive is begun if need be.
 

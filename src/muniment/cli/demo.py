@@ -31,9 +31,9 @@ _FATE_STYLES: Final = {"visible": "green", "replaced": "dim", "-": "dim"}
 def demo(
     path: Annotated[str, typer.Argument(metavar="PATH", help="Where the archive goes.")] = DEFAULT_PATH,
 ) -> None:
-    """See what this is: a week of an agent's memory in a small archive.
+    """See what this is: a week of an agent's memory.
 
-    It is recorded, read, deleted from, replayed and verified. The archive stays, to look around in. Nothing is ever
+    It is recorded, read, deleted from, replayed and verified, in a small archive. That stays, to look around in. Nothing is ever
     overwritten: an archive of an earlier demo gets one more scope, any other file is refused.
     """
     out = Output()

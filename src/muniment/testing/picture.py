@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import product
-from typing import Final
+from reprlib import Repr
+from typing import Final, cast
 
 from muniment.model.rows import EventFilter, ItemFilter
 from muniment.model.scope import Scope
@@ -14,6 +15,9 @@ Picture = dict[str, object]
 
 ALL: Final = 1_000_000
 """A limit above anything a test stores."""
+
+_SHORT: Final = Repr()
+_SHORT.maxother = 200
 
 _STRIDE: Final = 3
 """Limits and directions are tried on one filter in three: a picture is taken after every step of a long history."""
@@ -66,14 +70,31 @@ def picture_of(
     }
 
 
-def find_differences(one: Picture | None, other: Picture | None) -> dict[str, tuple[object, object]]:
-    """The answers in which two pictures differ, by their names; empty for equal ones."""
+def find_differences(one: Picture | None, other: Picture | None) -> list[str]:
+    """Where two pictures differ, in short; empty for equal ones.
+
+    Compare pictures by this and not by `==`: the diff that pytest makes of two whole pictures takes minutes to print.
+    """
     left, right = one or {}, other or {}
-    return {
-        name: (left.get(name), right.get(name))
-        for name in left.keys() | right.keys()
+    names = sorted(left.keys() | right.keys(), key=str)
+    return [
+        f"{name}{_describe_difference(left.get(name), right.get(name))}"
+        for name in names
         if left.get(name) != right.get(name)
-    }
+    ]
+
+
+def _describe_difference(one: object, other: object) -> str:
+    if isinstance(one, list) and isinstance(other, list):
+        left, right = cast("list[object]", one), cast("list[object]", other)
+        for at, (first, second) in enumerate(zip(left, right, strict=False)):
+            if first != second:
+                return f"[{at}]{_describe_difference(first, second)}"
+        return f": {len(left)} and {len(right)} entries"
+    if isinstance(one, dict) and isinstance(other, dict):
+        parts = find_differences(cast("Picture", one), cast("Picture", other))
+        return f".{parts[0]}"
+    return f": {_SHORT.repr(one)} and {_SHORT.repr(other)}"
 
 
 def _events(snapshot: Snapshot, session_hashes: Iterable[int]) -> Picture:

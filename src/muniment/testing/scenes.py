@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from threading import Barrier, Thread
 from typing import Final, TypeVar
 
+from muniment.core.canonical import digest_of
 from muniment.core.merkle import pack_edge
 from muniment.model.event import Deletion, Document, Erasure, Event, Message, Note, Recall
 from muniment.model.rows import (
@@ -162,16 +163,20 @@ def epoch_of(storage: Storage, scope: Scope) -> int:
         return opened(snapshot).head.epoch
 
 
-def see(storage: Storage, scope: Scope) -> Picture | None:
-    """Everything that can be read of that scope."""
-    return picture_of_scope(
-        storage, scope, request_hashes=[b"r" * 32, b"q" * 32], session_hashes=[hash_of_session("s1") or 0, 7]
-    )
+def see(storage: Storage, *scopes: Scope) -> Picture:
+    """Everything that can be read of these scopes."""
+    seen: Picture = {}
+    for scope in scopes:
+        picture = picture_of_scope(
+            storage, scope, request_hashes=[b"r" * 32, b"q" * 32], session_hashes=[hash_of_session("s1") or 0, 7]
+        )
+        seen.update({f"{scope.subject}: {name}": answer for name, answer in (picture or {"ledger": None}).items()})
+    return seen
 
 
-def see_all(storage: Storage, *scopes: Scope) -> list[Picture | None]:
+def see_all(storage: Storage, *scopes: Scope) -> Picture:
     """Everything that can be read of the archive and of these scopes."""
-    return [picture_of_archive(storage), *[see(storage, scope) for scope in scopes]]
+    return {**picture_of_archive(storage), **see(storage, *scopes)}
 
 
 def read_all(storage: Storage, scope: Scope) -> list[StoredEvent]:
@@ -183,6 +188,14 @@ def read_all(storage: Storage, scope: Scope) -> list[StoredEvent]:
 def seqs_of(rows: Iterable[StoredEvent]) -> list[int]:
     """The seqs of these rows, in their order."""
     return [row.seq for row in rows]
+
+
+def shorten(rows: Iterable[StoredEvent]) -> list[StoredEvent]:
+    """The rows with digests in place of long values: two lists that differ can be printed."""
+    return [
+        row._replace(links=digest_of(b"", row.links), body=None if row.body is None else digest_of(b"", row.body))
+        for row in rows
+    ]
 
 
 def opened(snapshot: Snapshot | None) -> Snapshot:

@@ -29,11 +29,11 @@ def filled(archive: Path) -> Path:
 # --- delete -----------------------------------------------------------------------------------------------------------
 
 
-def test_delete_hides_and_records(cli: Any, filled: Path) -> None:
-    first = cli.ok("log", "-a", filled).records[0][3]
+def test_delete_hides_and_records(cli: Any, inside: Any, filled: Path) -> None:
+    first = inside.ok("log", "-a", filled).records[0][3]
     result = cli.ok("delete", first, "3", "-a", filled, "--reason", "asked", "--requested-by", "anna", "--actor", "x")
     assert result.records[0][:2] == ["20", "deletion"]
-    (deletion,) = cli.ok("show", "20", "-a", filled, "--json").json
+    (deletion,) = inside.ok("show", "20", "-a", filled, "--json").json
     assert (deletion["reason"], deletion["requested_by"], deletion["actor"], deletion["source"]) == (
         "asked",
         "anna",
@@ -41,10 +41,10 @@ def test_delete_hides_and_records(cli: Any, filled: Path) -> None:
         "cli",
     )
     assert len(deletion["targets"]) == 2
-    (state,) = cli.ok("replay", "-a", filled, "--json").json
+    (state,) = inside.ok("replay", "-a", filled, "--json").json
     assert [item["seq"] for item in state["visible"]] == [1, 2, *range(4, 20)]
-    assert len(cli.ok("log", "-a", filled).records) == 21
-    (again,) = cli.ok("delete", first, "-a", filled, "--reason", "again", "--json").json
+    assert len(inside.ok("log", "-a", filled).records) == 21
+    (again,) = inside.ok("delete", first, "-a", filled, "--reason", "again", "--json").json
     assert (again["seq"], again["kind"]) == (21, "deletion")
 
 
@@ -105,15 +105,15 @@ def test_verify_of_what_was_written(inside: Any, filled: Path) -> None:
     assert all(ledger["ok"] and ledger["bad_seq"] is None for ledger in ledgers)
 
 
-def test_verify_finds_the_first_event_that_was_changed(cli: Any, filled: Path) -> None:
+def test_verify_finds_the_first_event_that_was_changed(cli: Any, inside: Any, filled: Path) -> None:
     forge(filled, b"message 7 of acme", b"message 8 of acme")
     result = cli.run("verify", "-a", filled)
     assert result.code == 1
     bad = [record for record in result.records if record[0] == "bad"]
     assert [record[5] for record in bad] == ["7", "7"]
     assert all("its digest differs" in record[6] for record in bad)
-    assert cli.ok("verify", "-a", filled, "-s", "default").code == 0
-    (one, whole) = cli.run("verify", "-a", filled, "-t", "acme", "-s", "anna", "--json").json
+    assert inside.ok("verify", "-a", filled, "-s", "default").code == 0
+    (one, whole) = inside.run("verify", "-a", filled, "-t", "acme", "-s", "anna", "--json").json
     assert (one["ok"], one["bad_seq"], one["subject"], whole["ok"]) == (False, 7, "anna", False)
     # Reading the changed event is an error of its own kind.
     shown = cli.run("show", "7", "-a", filled, "-t", "acme", "-s", "anna")

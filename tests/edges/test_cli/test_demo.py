@@ -48,11 +48,11 @@ def test_what_the_demo_recorded_is_there(inside: Any, made: Any) -> None:
         assert getattr(events[8], "recall_id", None) == events[7].id
 
 
-def test_every_command_that_the_demo_proposes_works(cli: Any, made: Any) -> None:
+def test_every_command_that_the_demo_proposes_works(inside: Any, made: Any) -> None:
     proposed = [shlex.split(line) for line in made.lines if line.startswith("  muniment ")]
     assert {words[1] for words in proposed} == {"log", "show", "replay", "add", "verify"}
     for words in proposed:
-        assert cli.ok(*words[1:]).out
+        assert inside.ok(*words[1:]).out
 
 
 def test_a_second_demo_leaves_the_first_alone(inside: Any, made: Any) -> None:

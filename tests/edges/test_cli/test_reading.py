@@ -347,12 +347,12 @@ def test_replay_at_a_point(
 
 @pytest.mark.parametrize("zone", ["Asia/Kolkata", "Europe/Berlin"])
 @pytest.mark.usefixtures("memory")
-def test_the_zone_of_the_machine_changes_nothing(cli: Any, archive: Path, zone: str) -> None:
+def test_the_zone_of_the_machine_changes_nothing(cli: Any, inside: Any, archive: Path, zone: str) -> None:
     """Both spellings are the same instant; one stands in the hour that a change of clocks leaves out."""
     for moment in ("2026-03-29 04:30+02:00", "2026-03-29T08:00:00+05:30"):
         (state,) = cli.ok("replay", "-a", archive, "--json", "--at", moment, TZ=zone).json
         assert state["last_seq"] == 1
-    assert cli.ok("log", "-a", archive, TZ=zone).records == cli.ok("log", "-a", archive, TZ="UTC").records
+    assert cli.ok("log", "-a", archive, TZ=zone).records == inside.ok("log", "-a", archive).records
 
 
 def test_replay_as_json_is_the_whole_state(inside: Any, archive: Path, memory: Memory) -> None:

@@ -122,5 +122,5 @@ def test_progress_is_shown_and_gone_again(cli: Any, archive: Path, plain: Plain)
 
 
 def test_a_narrow_and_a_wide_window(cli: Any, archive: Path, memory: Memory, plain: Plain) -> None:
-    for columns in (40, 60, 200):
+    for columns in (40, 200):
         _assert_fits(plain(cli.watch("log", "-a", archive, columns=columns).out), columns)
