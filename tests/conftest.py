@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 # The shipped suites are no test modules to pytest: without this a failed assertion would say nothing.
-pytest.register_assert_rewrite("muniment.testing.storage")
+pytest.register_assert_rewrite("muniment.testing")
 
 # No deadline: other work on the machine must not make a test fail. `thorough` is for a night.
 settings.register_profile(

@@ -11,12 +11,9 @@ from typing import Any
 
 import pytest
 
+from muniment.adapters.embed.openai import RETRIES, OpenAIEmbedder
 from muniment.errors import EmbeddingDimensionError, ProviderError, UsageError
 from muniment.ports.embedder import Embedder
-
-pytest.importorskip("httpx")
-
-from muniment.adapters.embed.openai import RETRIES, OpenAIEmbedder
 
 Answer = tuple[int, dict[str, str], bytes]
 

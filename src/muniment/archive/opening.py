@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Literal
 from urllib.parse import unquote
 
-from muniment.adapters.embed import CallableEmbedder
+from muniment.adapters.embed import open_embedder
+from muniment.adapters.embed.function import EmbeddingFunction
 from muniment.adapters.memory import MemoryStorage
 from muniment.adapters.sqlite import SqliteStorage
 from muniment.adapters.tokenizer import tokenize
@@ -29,7 +29,7 @@ def open_archive(
     create: bool = True,
     durability: Literal["full", "normal"] = "full",
     busy_timeout_s: float = 30.0,
-    embedder: Embedder | Callable[[list[str]], list[list[float]]] | None = None,
+    embedder: Embedder | EmbeddingFunction | str | None = None,
     on_embed_error: OnEmbedError = "raise",
     read_audit: Literal["on", "off"] | None = None,
     clock: Clock = system_clock,
@@ -42,8 +42,9 @@ def open_archive(
 
     `durability="normal"` never waits for the disk: a power cut may take the last writes, a crash of the process none.
 
-    `embedder` turns texts into vectors; without one, search is by words. When it fails, an addition fails, unless
-    `on_embed_error="keyword"`: then the item is stored without a vector until `reindex` makes one.
+    `embedder` turns texts into vectors: an `Embedder`, a function of texts, `"local"` (a small static model, from the
+    `local` extra) or `"minilm"` (from the `onnx` extra); without one, search is by words. When it fails, an addition
+    fails, unless `on_embed_error="keyword"`: then the item is stored without a vector until `reindex` makes one.
 
     `read_audit="off"` stops recording reads; the archive's settings say so, and it stays off until it is opened with
     "on".
@@ -62,7 +63,7 @@ def open_archive(
         clock=clock,
         entropy=entropy,
         tokenizer=tokenize,
-        embedder=_find_embedder(embedder),
+        embedder=None if embedder is None else open_embedder(embedder),
         on_embed_error=on_embed_error,
         records_reads=_keep_read_audit(storage, read_audit) == "on",
     )
@@ -76,14 +77,6 @@ def _keep_read_audit(storage: Storage, wanted: str | None) -> str:
         raise UsageError(f"read_audit is 'on' or 'off', not {wanted!r}")
     storage.keep_setting(READ_AUDIT, wanted)
     return wanted
-
-
-def _find_embedder(embedder: Embedder | Callable[[list[str]], list[list[float]]] | None) -> Embedder | None:
-    if embedder is None or isinstance(embedder, Embedder):
-        return embedder
-    if callable(embedder):
-        return CallableEmbedder(embedder)
-    raise UsageError(f"embedder is an Embedder or a function of texts, not {embedder!r}")
 
 
 def _open_storage(

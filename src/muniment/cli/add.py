@@ -309,7 +309,7 @@ def _print_stored(out: Output, scope: Scope, stored: Content) -> None:
 
 def _store_lines(out: Output, feed: Feed, archive: str | None, chunk: int) -> int:
     stream = _stdin(out)
-    with open_or_create(archive, out) as opened, out.progress() as progress:
+    with open_or_create(archive, out) as opened, out.progress(typing=stream.isatty()) as progress:
         feed.store(opened, stream, chunk, progress)
     _print_summary(out, feed)
     return feed.exit_code
@@ -318,7 +318,7 @@ def _store_lines(out: Output, feed: Feed, archive: str | None, chunk: int) -> in
 def _check_lines(out: Output, feed: Feed) -> int:
     """Read every line as if it were to be stored."""
     stream = _stdin(out)
-    with out.progress() as progress:
+    with out.progress(typing=stream.isatty()) as progress:
         good = sum(1 for _ in feed.read(stream, progress))
     bad = len(feed.refused)
     _say(out, [("good", good), ("refused", bad)], f"{good:,} of {count_of(good + bad, 'line')} can be stored")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from muniment.cli import add, conformance, delete, demo, doctor, log, replay, scopes, show, stats, verify
+from muniment.cli import add, conformance, delete, demo, doctor, log, replay, scopes, search, show, stats, verify
 
 
 def build_command() -> Any:
@@ -25,6 +25,7 @@ def build_command() -> Any:
         add.add,
         log.log,
         show.show,
+        search.search,
         replay.replay,
         delete.delete,
         scopes.scopes,

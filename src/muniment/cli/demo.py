@@ -33,8 +33,8 @@ def demo(
 ) -> None:
     """See what this is: a week of an agent's memory.
 
-    It is recorded, read, deleted from, replayed and verified, in a small archive. That stays, to look around in. Nothing is ever
-    overwritten: an archive of an earlier demo gets one more scope, any other file is refused.
+    It is recorded, read, deleted from, replayed and verified, in a small archive. That stays, to look around in.
+    Nothing is ever overwritten: an archive of an earlier demo gets one more scope, any other file is refused.
     """
     out = Output()
     clock = Clock()

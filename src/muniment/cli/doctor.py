@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Final, Literal
+from urllib.parse import unquote
 
 from muniment import __version__
 from muniment.archive import open_archive
@@ -66,10 +67,15 @@ def _examine(archive: str | None) -> Iterator[Finding]:
     if not archive:
         yield Finding("archive", "note", "none named: give --archive PATH to have one examined")
         return
-    path = Path(archive.removeprefix("sqlite:///")).expanduser().absolute()
+    path = _path_of(archive)
     yield from _examine_files(path)
     if path.is_file():
         yield from _examine_archive(path)
+
+
+def _path_of(archive: str) -> Path:
+    scheme, separator, rest = archive.partition("sqlite:///")
+    return Path(unquote(rest) if separator and not scheme else archive).expanduser().absolute()
 
 
 # --- The installation -------------------------------------------------------------------------------------------------

@@ -111,9 +111,9 @@ class Output:
         sys.stderr.flush()
 
     @contextmanager
-    def progress(self) -> Generator[Progress]:
-        """A bar on standard error while a person watches that; it is gone when the block ends."""
-        if not sys.stderr.isatty():
+    def progress(self, *, typing: bool = False) -> Generator[Progress]:
+        """A bar on standard error while a person watches that and is not `typing`; it is gone when the block ends."""
+        if typing or not sys.stderr.isatty():
             yield _ignore
             return
         from rich.console import Console

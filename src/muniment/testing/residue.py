@@ -6,7 +6,6 @@ the rows of a ledger as they stand before it is destroyed, whatever column they 
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Collection, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,34 +13,25 @@ from typing import Any, Final, Protocol, cast
 from uuid import UUID
 
 import apsw
-import numpy as np
-from numpy.typing import NDArray
 
-from muniment.adapters.tokenizer import tokenize
+from muniment.adapters.sqlite.residue import MARKER_BYTES_MIN, find_in_bytes, find_in_files, forms_of
 from muniment.core.canonical import encode_content
-from muniment.core.text import analyse
 from muniment.model.event import Erasure
 
-MARKER_BYTES_MIN: Final = 8
-"""Shorter ones stand in any file by chance."""
+__all__ = [
+    "MARKER_BYTES_MIN",
+    "find_in_bytes",
+    "find_in_files",
+    "find_in_tables",
+    "find_orphans",
+    "forms_of",
+    "secrets_of",
+]
 
 _WINDOW_BYTES: Final = 24
 """Of a long value, pieces of this length are markers too: a page may hold but a part of it."""
 _INTEGER_MIN: Final = 2**47
 """SQLite stores integers from here on in eight bytes."""
-
-
-def forms_of(text: str) -> set[bytes]:
-    """The bytes of a text and of its words in the forms that a database might keep them in.
-
-    Plain and in UTF-16, upper, lower and case-folded, composed and decomposed, escaped as in JSON, and stemmed.
-    """
-    texts = {text, *text.split(), *(term for term in analyse(text, tokenize) if len(term) >= MARKER_BYTES_MIN)}
-    texts |= {form for one in texts for form in (one.lower(), one.upper(), one.casefold())}
-    texts |= {unicodedata.normalize(form, one) for one in texts for form in ("NFC", "NFD")}
-    texts |= {one.encode("ascii", "backslashreplace").decode() for one in texts}
-    found = {one.encode(code) for one in texts for code in ("utf-8", "utf-16-le", "utf-16-be")}
-    return {marker for marker in found if len(marker) >= MARKER_BYTES_MIN}
 
 
 def secrets_of(path: Path, ledger_id: str, seqs: Collection[int] | None = None) -> set[bytes]:
@@ -98,39 +88,6 @@ def _markers_of(value: object) -> Iterator[bytes]:
         yield value[:_WINDOW_BYTES]
         for start in range(_WINDOW_BYTES, len(value) - _WINDOW_BYTES + 1, _WINDOW_BYTES):
             yield value[start : start + _WINDOW_BYTES]
-
-
-def find_in_files(path: Path, markers: Iterable[bytes]) -> list[tuple[str, bytes]]:
-    """The markers that stand in the archive's files, each with the name of the file."""
-    files = [path.with_name(path.name + suffix) for suffix in ("", "-wal", "-shm", "-journal", ".erasures")]
-    wanted = sorted(set(markers))
-    return [(file.name, found) for file in files if file.exists() for found in find_in_bytes(file.read_bytes(), wanted)]
-
-
-def find_in_bytes(content: bytes, markers: Collection[bytes]) -> list[bytes]:
-    """The markers that stand in these bytes.
-
-    Cost: one pass over the bytes, whatever the number of markers: their first eight bytes are looked for together.
-    """
-    if not markers or len(content) < MARKER_BYTES_MIN:
-        return []
-    if any(len(marker) < MARKER_BYTES_MIN for marker in markers):
-        raise ValueError(f"a marker of less than {MARKER_BYTES_MIN} bytes stands in any file by chance")
-    by_prefix: dict[int, list[bytes]] = {}
-    for marker in markers:
-        by_prefix.setdefault(int.from_bytes(marker[:8], "little"), []).append(marker)
-    prefixes: NDArray[np.uint64] = np.array(sorted(by_prefix), np.uint64)
-    begins = np.zeros(2**16, np.bool_)  # by the first two bytes, which rules most places out quickly
-    begins[prefixes & np.uint64(0xFFFF)] = True
-    found: set[bytes] = set()
-    for offset in range(8):
-        words = np.frombuffer(content, "<u8", count=(len(content) - offset) // 8, offset=offset)
-        likely = np.flatnonzero(begins[words & np.uint64(0xFFFF)])
-        at = np.minimum(np.searchsorted(prefixes, words[likely]), len(prefixes) - 1)
-        for index in likely[prefixes[at] == words[likely]].tolist():
-            start = index * 8 + offset
-            found.update(marker for marker in by_prefix[int(words[index])] if content.startswith(marker, start))
-    return sorted(found)
 
 
 def find_in_tables(path: Path, markers: Iterable[bytes]) -> list[tuple[str, bytes]]:
