@@ -6,7 +6,7 @@ Source: `engine.md` E2, E21, E25.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 from uuid import UUID
@@ -142,7 +142,7 @@ def _named_by(rows: Sequence[StoredEvent], kind: int) -> frozenset[UUID]:
     return frozenset(target for row in rows if row.kind == kind for target in decode_links(row.links)["targets"])
 
 
-def _check_targets(view: Snapshot, receipt: Receipt, covered: Collection[UUID], *, gone: bool) -> Iterator[str]:
+def _check_targets(view: Snapshot, receipt: Receipt, covered: frozenset[UUID], *, gone: bool) -> Iterator[str]:
     rows = view.find_events([target.bytes for target in receipt.targets])
     act = "Erasure" if gone else "Deletion"
     for target in receipt.targets:
@@ -153,7 +153,7 @@ def _check_targets(view: Snapshot, receipt: Receipt, covered: Collection[UUID], 
             yield f"no {act} of that time names target {target}"
         elif gone and row.body is not None:
             yield f"target {target} still has its content"
-    unnamed = len(covered) - len(covered & frozenset(receipt.targets))
+    unnamed = len(covered) - len(covered.intersection(receipt.targets))
     if unnamed:
         yield f"what was written names {unnamed} targets that the receipt leaves out"
     found: Mapping[str, int] = Counter(kind_name(row.kind) for row in rows.values())

@@ -3,11 +3,30 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
 
-from muniment.cli import add, conformance, delete, demo, doctor, log, replay, scopes, search, show, stats, verify
+from muniment.cli import (
+    add,
+    clean,
+    conformance,
+    delete,
+    demo,
+    doctor,
+    erase,
+    forget,
+    log,
+    receipt,
+    replay,
+    scopes,
+    search,
+    show,
+    stats,
+    sweep,
+    verify,
+)
 
 
 def build_command() -> Any:
@@ -28,6 +47,10 @@ def build_command() -> Any:
         search.search,
         replay.replay,
         delete.delete,
+        forget.forget,
+        erase.erase,
+        sweep.sweep,
+        clean.clean,
         scopes.scopes,
         stats.stats,
         verify.verify,
@@ -35,7 +58,21 @@ def build_command() -> Any:
         conformance.conformance,
     ):
         app.command()(command)
+    app.add_typer(_group("receipt", "Check what a receipt says.", receipt.verify))
     return typer.main.get_command(app)
+
+
+def _group(name: str, summary: str, *commands: Callable[..., int | None]) -> typer.Typer:
+    """Commands under a common word."""
+    group = typer.Typer(name=name, help=summary, no_args_is_help=True, rich_markup_mode=None)
+    for command in commands:
+        group.command()(command)
+    group.callback()(_nothing)
+    return group
+
+
+def _nothing() -> None:
+    """A group keeps its word also where it has but one command."""
 
 
 def _start(
