@@ -64,7 +64,7 @@ def build_command() -> Any:
 
 def _group(name: str, summary: str, *commands: Callable[..., int | None]) -> typer.Typer:
     """Commands under a common word."""
-    group = typer.Typer(name=name, help=summary, no_args_is_help=True, rich_markup_mode=None)
+    group = typer.Typer(name=name, help=summary, rich_markup_mode=None)
     for command in commands:
         group.command()(command)
     group.callback()(_nothing)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from pydantic import JsonValue
 
 from muniment.archive import Archive
 from muniment.cli import exits
@@ -60,8 +61,8 @@ def print_scan(out: Output, archive: Archive, markers: Sequence[str]) -> int:
 
 def _print(out: Output, num_markers: int, num_forms: int, hits: Sequence[tuple[int, str, int]]) -> None:
     if out.as_json:
-        listed = [{"marker": number, "file": name, "forms": forms} for number, name, forms in hits]
-        out.json({"scan": {"markers": num_markers, "forms": num_forms, "hits": [*listed]}})
+        listed: list[JsonValue] = [{"marker": number, "file": name, "forms": forms} for number, name, forms in hits]
+        out.json({"scan": {"markers": num_markers, "forms": num_forms, "hits": listed}})
         return
     for number, name, forms in hits:
         if out.watched:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Annotated, Literal, cast
+from typing import Annotated
 
 import typer
 
@@ -50,7 +50,7 @@ def sweep(
     with open_existing(archive) as opened, receipt_file(receipt) as write:
         report = opened.sweep(
             moment,
-            cast("Literal['delete', 'erase']", action),
+            action,
             dry_run,
             tenant=tenant,
             recalls_before=before,

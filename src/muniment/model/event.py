@@ -184,12 +184,12 @@ class Erasure(EventBase):
     """What was destroyed, and why. Its targets have no content any more."""
 
     kind: Literal["erasure"] = "erasure"
+    reason: Text
+    requested_by: AnyText | None = None
     targets: tuple[UUID, ...] = ()
     whole_scope: StrictBool = False
     count: StrictInt = Field(default=0, ge=0)
     """How many events lost their content."""
-    reason: Text
-    requested_by: AnyText | None = None
 
     __hash__ = EventBase.__hash__
 

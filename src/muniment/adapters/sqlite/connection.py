@@ -61,8 +61,13 @@ class Database:
         """Every row of the answer."""
         try:
             return list(self._connection.execute(sql, bindings))
-        except apsw.Error as error:
-            raise translate(error, self._location) from error
+        except (apsw.Error, OverflowError) as error:
+            raise self._translate(error) from error
+
+    def _translate(self, error: apsw.Error | OverflowError) -> StorageError | UsageError:
+        if isinstance(error, OverflowError):
+            return UsageError("a number beyond 64 bits stands for nothing that is stored")
+        return translate(error, self._location)
 
     def row(self, sql: str, bindings: Bindings | None = None) -> Row | None:
         """The first row of the answer, if there is one."""
@@ -84,15 +89,15 @@ class Database:
         """Run one statement, or several without bindings."""
         try:
             self._connection.execute(sql, bindings)
-        except apsw.Error as error:
-            raise translate(error, self._location) from error
+        except (apsw.Error, OverflowError) as error:
+            raise self._translate(error) from error
 
     def run_many(self, sql: str, rows: Iterable[Sequence[Binding]]) -> None:
         """Run one statement once per row of bindings."""
         try:
             self._connection.executemany(sql, rows)
-        except apsw.Error as error:
-            raise translate(error, self._location) from error
+        except (apsw.Error, OverflowError) as error:
+            raise self._translate(error) from error
 
     @contextmanager
     def waiting(self, timeout_s: float) -> Generator[None]:
