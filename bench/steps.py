@@ -61,9 +61,11 @@ def pages(memory: Memory) -> dict[str, object]:
                 "newest first, by time": lambda: memory.items(at=recorded_at).page(limit=PAGE, newest_first=True),
                 "notes of tier core, none there": lambda: memory.items(tiers=["core"]).page(limit=PAGE),
                 "seq_at": lambda: memory.seq_at(recorded_at + timedelta(microseconds=1)),
-                "count of what is visible": lambda: len(memory.items(up_to_seq=middle)),
             }
-        )
+        ),
+        "count of what was visible in the middle, ms": _medians({"count": lambda: len(memory.items(up_to_seq=middle))})[
+            "count"
+        ],
     }
 
 

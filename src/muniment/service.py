@@ -34,7 +34,7 @@ from muniment.archive.arguments import build_event, find_id, parse_text, parse_t
 from muniment.archive.engine import NoLedgerError
 from muniment.archive.eraser import Destroyed, Eraser, head_of
 from muniment.archive.reader import Reader
-from muniment.archive.search import NOTHING, Answer, Searcher, SearchRequest, parse_request
+from muniment.archive.search import Answer, Searcher, SearchRequest, parse_request
 from muniment.archive.tenant import read_scope_rows
 from muniment.archive.tenant_search import TenantSearcher
 from muniment.archive.writer import Writer
@@ -52,7 +52,7 @@ from muniment.errors import (
 from muniment.model.event import Deletion, Note, Recall
 from muniment.model.limits import PAGE_MAX, TARGETS_MAX
 from muniment.model.receipt import Receipt
-from muniment.model.rows import Head, ItemFilter, ItemRow, KeepVectors, Use, VectorRow
+from muniment.model.rows import Head, ItemFilter, ItemRow, KeepVectors, StoredEvent, Use, VectorRow
 from muniment.model.scope import Scope, check_name
 from muniment.ports.embedder import Embedder
 from muniment.ports.storage import Snapshot, Transaction
@@ -79,6 +79,8 @@ LIST_LIMIT_MAX: Final = 10_000
 _DEFAULT_TENANT: Final = "default"
 _NOTE: Final = KIND_NUMBERS["note"]
 _INDEX_TEXT_CHARS: Final = 80
+_FLOAT_MIN, _FLOAT_MAX = 1e-30, 1e30
+"""Well inside what 32 bits hold."""
 _SECONDS_MAX: Final = 253_402_300_799
 """The last second of the year 9999."""
 
@@ -341,10 +343,14 @@ class _Reading(NamedTuple):
 class _Listed(NamedTuple):
     """A live note in the order of S10."""
 
-    order: tuple[float, int, int, int, int]
+    use: tuple[float, int]
+    recorded_us: int
+    """Between scopes, what was recorded first stands first, as it does inside one."""
+    number: int
+    """Of the scope, in the order in which they began."""
+    seq: int
     scope: Scope
     ledger_id: bytes
-    seq: int
 
 
 class ServiceMemory(MemoryService):
@@ -512,14 +518,15 @@ class ServiceMemory(MemoryService):
         expected = self._vector_length()
         if expected is not None and len(vector) != expected:
             raise EmbeddingDimensionError(expected=expected, given=len(vector))
-        # Only the direction counts; so scaled, no number is too large for the 32 bits of a stored one.
         largest = float(np.abs(vector).max())
-        return cast("list[float]", (vector / largest if largest else vector).tolist())
+        if not _FLOAT_MIN < largest < _FLOAT_MAX and largest:
+            vector = vector / largest  # only the direction counts, and this one would leave the range of stored numbers
+        return cast("list[float]", vector.tolist())
 
     def _vector_length(self) -> int | None:
-        """Numbers of a vector here, as far as that is known before the archive has one."""
-        embedder = self._engine.vectors.embedder
-        return None if embedder is None else embedder.dimension
+        """Numbers of a vector here, as far as nothing stored says so."""
+        vectors = self._engine.vectors
+        return None if vectors.embedder is None or vectors.find_current() is not None else vectors.embedder.dimension
 
     def _answer(
         self, request: SearchRequest, scope: Scope | None, call: str, extra: Mapping[str, JsonValue]
@@ -543,7 +550,7 @@ class ServiceMemory(MemoryService):
 
     def _find(self, address: str, scope: str | AnyScope | None) -> tuple[Scope, MemoryObject] | None:
         """The one live note that the address means, with its scope."""
-        parse_text("an id", address)
+        parse_text("id", address)
         only = self._find_scope(UNSCOPED if scope is None else scope)
         by_key: list[tuple[Scope, MemoryObject]] = []
         by_id: list[tuple[Scope, MemoryObject]] = []
@@ -564,7 +571,7 @@ class ServiceMemory(MemoryService):
         self._check_open()
         _check_list_limit("limit", limit)
         only = self._find_scope(scope)
-        reading = self._read(self._list(only, limit), only)
+        reading = self._read(self._list(only, limit))
         how: dict[str, JsonValue] = {"call": "list_all", "limit": limit}
         return self._hand_out(reading, only, query="*", request=how, source="service.list_all")
 
@@ -572,7 +579,7 @@ class ServiceMemory(MemoryService):
         self._check_open()
         _check_list_limit("max_entries", max_entries)
         only = self._find_scope(scope)
-        reading = self._read(self._list(only, max_entries), only)
+        reading = self._read(self._list(only, max_entries))
         notes = {
             (where, hit.seq): cast("Note", hit.event)
             for where, answer in reading.answers.items()
@@ -581,20 +588,21 @@ class ServiceMemory(MemoryService):
         return "".join(_index_line(place[0], notes[place]) for place in reading.order if place in notes)
 
     def _list(self, only: Scope | None, limit: int | None) -> list[_Listed]:
-        """The live notes in the order of S10: used last, used most, recorded first; up to `limit` of them."""
+        """The live notes in the order of S10, up to `limit` of them."""
         listed: list[_Listed] = []
         for number, scope in enumerate(self._scopes(only)):
             with self._engine.storage.snapshot(scope) as view:
                 if view is not None:
-                    found = _list_scope(view, scope, number, limit)
-                    listed = sorted([*listed, *found])[:limit] if listed else found
-        return listed
+                    listed += _list_scope(view, scope, number, limit, alone=only is not None)
+            if limit is not None and len(listed) > 2 * limit:
+                listed = sorted(listed)[:limit]
+        return sorted(listed)[:limit]
 
-    def _read(self, listed: Sequence[_Listed], only: Scope | None) -> _Reading:
+    def _read(self, listed: Sequence[_Listed]) -> _Reading:
         """The notes of a list; what was erased meanwhile is left out."""
         searcher = Searcher(self._engine)
-        answers: dict[Scope, Answer] = {} if only is None else {only: NOTHING}
-        by_scope = sorted(listed, key=lambda one: one.order[3])
+        answers: dict[Scope, Answer] = {}
+        by_scope = sorted(listed, key=lambda one: one.number)
         for (scope, ledger_id), places in groupby(by_scope, key=lambda one: (one.scope, one.ledger_id)):
             # By the ledger's id: the seqs mean nothing in a ledger that took its place.
             with self._engine.storage.snapshot(ledger_id) as view:
@@ -602,9 +610,6 @@ class ServiceMemory(MemoryService):
                     seqs = [one.seq for one in places]
                     alive = view.find_items(seqs)
                     answers[scope] = searcher.answer_of(view, [Found(seq, 0.0, {}) for seq in seqs if seq in alive])
-        if only is not None and answers[only] is NOTHING:
-            with self._engine.storage.snapshot(only) as view:
-                answers[only] = searcher.answer_of(view)
         return _Reading([(one.scope, one.seq) for one in listed], answers)
 
     # --- Handing out --------------------------------------------------------------------------------------------------
@@ -617,20 +622,23 @@ class ServiceMemory(MemoryService):
         Of several scopes, only the unscoped ledger keeps what was asked: a query about one person has no place in the
         memory of another, and would outlive an erasure of the first.
         """
-        answers = {scope: answer for scope, answer in reading.answers.items() if answer.hits or scope == only}
-        named = only
+        named = Scope(self._tenant, None) if only is None else only
+        answers = {scope: answer for scope, answer in reading.answers.items() if answer.hits}
         if not answers:
-            named = Scope(self._tenant, None)
-            with self._engine.storage.snapshot(named) as view:
-                answers = {named: Searcher(self._engine).answer_of(view)}
+            answers = {named: reading.answers.get(named) or self._look(named)}
         now_us = self._engine.clock()
         found: dict[tuple[Scope, int], MemoryObject] = {}
         for scope, answer in answers.items():
-            told = query if scope == named or scope.subject is None else "*"
+            told = query if scope == named else "*"
             recall = {"query": told, "request": {**request, "seq": answer.seq}, "source": source}
             for seq, memory in self._record(scope, answer, recall, now_us, begins=scope == named).items():
                 found[scope, seq] = memory
         return [found[place] for place in reading.order if place in found]
+
+    def _look(self, scope: Scope) -> Answer:
+        """Nothing, seen at the end of the scope's ledger."""
+        with self._engine.storage.snapshot(scope) as view:
+            return Searcher(self._engine).answer_of(view)
 
     def _record(
         self, scope: Scope, answer: Answer, recall: Mapping[str, Any], now_us: int, *, begins: bool
@@ -890,20 +898,21 @@ def _get_live(view: Snapshot | Transaction, hashes: Hashes, address: str) -> Not
     return note
 
 
-def _list_scope(view: Snapshot, scope: Scope, number: int, limit: int | None) -> list[_Listed]:
-    """The live notes of a view in the order of S10, up to `limit` of them."""
+def _list_scope(view: Snapshot, scope: Scope, number: int, limit: int | None, *, alone: bool) -> list[_Listed]:
+    """The live notes of a view in the order of S10, up to `limit` of them; `alone` if no other scope is listed."""
     roots: dict[int, int] = {}
     first = 0
     while rows := view.read_items(ItemFilter(first=first, kinds={_NOTE}), limit=PAGE_MAX):
         roots.update((row.seq, row.root_seq) for row in rows)
         first = rows[-1].seq + 1
     uses = view.find_uses(list(roots.values()))
-    seqs = sorted(roots, key=lambda seq: (*_use_order(uses.get(roots[seq])), seq))[:limit]
-    # Between scopes, what was recorded first stands first, as it does inside one.
-    recorded = {seq: row.recorded_us for seq, row in view.find_by_seqs(seqs).items()}
+    order = {seq: _use_order(uses.get(root)) for seq, root in roots.items()}
+    seqs = sorted(roots, key=lambda seq: (order[seq], seq))[:limit]
+    events: Mapping[int, StoredEvent] = {} if alone else view.find_by_seqs(seqs)
     ledger_id = view.head.ledger_id
     return [
-        _Listed((*_use_order(uses.get(roots[seq])), recorded[seq], number, seq), scope, ledger_id, seq) for seq in seqs
+        _Listed(order[seq], events[seq].recorded_us if seq in events else 0, number, seq, scope, ledger_id)
+        for seq in seqs
     ]
 
 

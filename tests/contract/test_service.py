@@ -15,6 +15,7 @@ import pytest
 import muniment
 import muniment.service as service_module
 from muniment.errors import (
+    ClosedError,
     EmbeddingDimensionError,
     NotFoundError,
     ProviderError,
@@ -156,7 +157,9 @@ def test_56_the_home_directory_and_missing_folders(tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.parametrize(
-    "wrong", ["", "a\x00b", "memory://", "sqlite:///x.db", 5, None, b"x.db", "\ud800/x.db"], ids=repr
+    "wrong",
+    ["", "a\x00b", "~nobody-of-that-name/x.db", "memory://", "sqlite:///x.db", 5, None, b"x.db", "\ud800/x.db"],
+    ids=repr,
 )
 def test_what_is_no_path(wrong: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -194,9 +197,11 @@ def test_closing_a_view_leaves_the_archive_open() -> None:
             service.add("alpha")
         assert len(ServiceMemory(archive, "acme").list_all()) == 1
         assert ServiceMemory(archive, "globex").list_all() == []
+    with pytest.raises(ClosedError):
+        ServiceMemory(archive, "acme").list_all()
     closing = SqliteMemory(":memory:")
     closing.close()
-    with pytest.raises(muniment.MunimentError, match="closed"):
+    with pytest.raises(ClosedError):
         closing.archive.stats()
 
 
@@ -451,7 +456,7 @@ class ListsInAnyOrder(Mutant):
     breaks = "47"
 
     def _list(self, only: Any, limit: int | None) -> Any:
-        return sorted(super()._list(only, None), key=lambda one: one.order[2:])[:limit]
+        return sorted(super()._list(only, None), key=lambda one: one.seq)[:limit]
 
 
 class DeletesTwice(Mutant):

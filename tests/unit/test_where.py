@@ -134,7 +134,7 @@ CONDITIONS = st.recursive(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=150)
 @given(where=CONDITIONS, metadata=METADATA)
 def test_a_condition_means_what_its_table_says(where: dict[str, Any], metadata: dict[str, Any]) -> None:
     expected = holds(where, metadata)
@@ -172,7 +172,7 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=150)
 @given(where=JSON, metadata=METADATA)
 @example(where={"[[[": 1}, metadata={})
 @example(where={'["a", 5]': 1}, metadata={})

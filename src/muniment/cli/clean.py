@@ -36,8 +36,8 @@ def clean(
     files = [(path, read_receipts(path)) for path in receipt or ()]
     with open_existing(archive) as opened:
         report = opened.clean(wait_s=wait)
-    for path, receipts in files:
-        complete_file(path, receipts, report)
+        for path, receipts in files:
+            complete_file(path, receipts, opened, report)
     _print(out, report)
     if report.blocked is not None:
         out.note(f"not clean yet: {report.blocked}")

@@ -6,12 +6,15 @@ import json
 import os
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
 import typer
 from pydantic import JsonValue
 
+from muniment.archive import Archive
+from muniment.archive.receipts import check_receipt
 from muniment.cli import exits
 from muniment.cli.output import Output
 from muniment.cli.text import count_of, one_line
@@ -141,11 +144,23 @@ def _read(path: Path) -> str:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from None
 
 
-def complete_file(path: Path, receipts: Sequence[Receipt], report: CleanReport) -> None:
-    """Bring a file of receipts up to what a clean step completed."""
-    completed = [receipt.completed(report) for receipt in receipts]
+def complete_file(path: Path, receipts: Sequence[Receipt], archive: Archive, report: CleanReport) -> None:
+    """Bring a file of receipts up to what a clean step left: nothing of what is not pending any more.
+
+    That step may not have been the first since: another may have completed the receipt unseen.
+    """
+    ours = [receipt.id for receipt in receipts if _is_settled(receipt, archive, report)]
+    known = replace(report, completed=(*report.completed, *ours))
+    completed = [receipt.completed(known) if receipt.state in _OPEN else receipt for receipt in receipts]
     if completed != list(receipts):
         write_receipts(path, completed)
+
+
+_OPEN: Final = ("unreachable", "pending")
+
+
+def _is_settled(receipt: Receipt, archive: Archive, report: CleanReport) -> bool:
+    return bool(report) and receipt.id not in report.pending and check_receipt(archive, receipt).ok
 
 
 def _write_nothing(_receipts: Sequence[Receipt]) -> None:

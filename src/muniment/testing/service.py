@@ -1204,6 +1204,17 @@ class ServiceContract:
             assert service.hybrid_search("!!!", [1, 0, 0, 0], weight_vec=0) == []
             assert contents(service.hybrid_search("!!!", [1, 0, 0, 0])) == ["alpha beta gamma delta", "gamma delta"]
 
+    def test_s09_mode_hybrid_is_a_hybrid_search(self, opener: Opener) -> None:
+        with closing(opener(embedding_fn=count_words)) as service:
+            for number in range(40):
+                service.add(" ".join(VOCABULARY[(number * step) % 5] for step in range(1, 2 + number % 6)))
+            for query in ("alpha", "beta gamma gamma", "alpha beta gamma delta epsilon", "epsilon alpha alpha alpha"):
+                (vector,) = count_words([query])
+                for limit in (1, 5, 30):
+                    for scope in (None, UNSCOPED):
+                        found = ids(service.search(query, mode="hybrid", limit=limit, scope=scope))
+                        assert ids(service.hybrid_search(query, vector, limit=limit, scope=scope)) == found
+
     def test_s09_the_first_ranks_count_less_with_a_larger_k(self, opener: Opener) -> None:
         with self.example_1(opener) as service:
             for k in (1, 60, 100_000):
@@ -1372,6 +1383,9 @@ class PersistentServiceContract(ServiceContract):
                 service.add("beta")
             with refused(service, EmbeddingDimensionError):
                 service.search("alpha")
+            assert contents(service.hybrid_search("alpha", [1.0, 0.0, 0.0, 0.0, 0.0])) == ["alpha"]
+            with refused(service, EmbeddingDimensionError):
+                service.hybrid_search("alpha", [1.0, 0.0, 0.0, 0.0])
         with closing(opener()) as service, refused(service, EmbeddingDimensionError):
             service.hybrid_search("alpha", [1.0, 2.0])
 
