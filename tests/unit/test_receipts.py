@@ -55,9 +55,11 @@ def test_every_destruction_is_borne_out(archive: Archive, memory: Memory) -> Non
 
 def test_a_hidden_memory_too(archive: Archive) -> None:
     service = ServiceMemory(archive, "acme")
-    stored = service.remember("x")
-    receipt = service.forget(stored.id)
-    assert check_receipt(archive, receipt).problems == () if isinstance(receipt, Receipt) else True
+    receipt = service.delete(service.add("the old plan").id)
+    assert receipt.state == "hidden"
+    assert check_receipt(archive, receipt).problems == ()
+    (problem, *_) = check_receipt(archive, receipt.model_copy(update={"state": "clean"})).problems
+    assert problem.startswith("no Erasure of that time names target")
 
 
 def test_it_says_what_waits(archive: Archive, memory: Memory) -> None:

@@ -17,7 +17,7 @@ from typing import Final
 
 from muniment.core.scope_index import ScopeIndex
 from muniment.errors import ClosedError, StorageError
-from muniment.model.rows import IndexRow
+from muniment.model.rows import Head, IndexRow
 from muniment.ports.storage import Snapshot, Storage
 
 CACHE_BYTES: Final = 512 * 1024**2
@@ -32,10 +32,14 @@ _LOAD_ROWS: Final = 20_000
 
 @dataclass
 class _Entry:
+    """The index of one ledger under one model."""
+
     index: ScopeIndex
     next_seq: int
     epoch: int
     lock: threading.Lock = field(default_factory=threading.Lock)
+    bytes_counted: int = 0
+    """What it adds to the cache's total."""
 
 
 class IndexCache:
@@ -47,7 +51,9 @@ class IndexCache:
         self._on_stale = on_stale
         self._bytes_max = bytes_max
         self._lock = threading.Lock()
-        self._entries: OrderedDict[tuple[bytes, int | None], _Entry] = OrderedDict()
+        self._ledgers: OrderedDict[bytes, dict[int | None, _Entry]] = OrderedDict()
+        """By ledger and model; the ledger searched last comes last."""
+        self._bytes_used = 0
         self._timer: threading.Timer | None = None
         self._closed = False
 
@@ -57,28 +63,34 @@ class IndexCache:
         Another thread may have taken the index further than this view goes.
         """
         head = view.head
-        key = (head.ledger_id, model_no)
-        with self._lock:
-            entry = self._entries.get(key)
-            if entry is None:
-                entry = self._entries[key] = _Entry(ScopeIndex(), 0, head.epoch)
-            self._entries.move_to_end(key)
+        entry = self._entry_of(head, model_no)
         with entry.lock:
             if entry.epoch < head.epoch:
                 entry.index, entry.next_seq, entry.epoch = ScopeIndex(), 0, head.epoch
-            if entry.next_seq < head.next_seq:
+            changed = entry.next_seq < head.next_seq
+            if changed:
                 _refresh(entry.index, view, entry.next_seq, model_no)
                 entry.next_seq = head.next_seq
             # As it is now: another thread may take the entry further while this one searches.
             index, ahead = entry.index.copy(), entry.next_seq > head.next_seq
-        self._shrink(key)
-        self._watch()
+        if changed:
+            self._count(head.ledger_id, model_no, entry)
         return index, head.next_seq - 1 if ahead else None
+
+    def _entry_of(self, head: Head, model_no: int | None) -> _Entry:
+        with self._lock:
+            entries = self._ledgers.setdefault(head.ledger_id, {})
+            self._ledgers.move_to_end(head.ledger_id)
+            entry = entries.get(model_no)
+            if entry is None:
+                entry = entries[model_no] = _Entry(ScopeIndex(), 0, head.epoch)
+        self._watch()
+        return entry
 
     def pass_over(self, ledger_id: bytes, first: int, next_seq: int) -> None:
         """Take in that the events from `first` on, up to `next_seq`, changed no item: reads recorded just now."""
         with self._lock:
-            entries = [entry for key, entry in self._entries.items() if key[0] == ledger_id]
+            entries = list(self._ledgers.get(ledger_id, {}).values())
         for entry in entries:
             with entry.lock:
                 if entry.next_seq == first:
@@ -86,39 +98,51 @@ class IndexCache:
 
     @property
     def bytes_used(self) -> int:
-        with self._lock:
-            return sum(entry.index.bytes_used for entry in self._entries.values())
+        """Bytes of all indexes, as counted when each was last refreshed."""
+        return self._bytes_used
 
     def forget(self, ledger_id: bytes) -> None:
         """Drop the indexes of a ledger."""
         with self._lock:
-            for key in [key for key in self._entries if key[0] == ledger_id]:
-                del self._entries[key]
+            self._drop(ledger_id)
 
     def close(self) -> None:
         """Drop everything and stop looking."""
         with self._lock:
             self._closed = True
-            self._entries.clear()
+            self._ledgers.clear()
+            self._bytes_used = 0
             if self._timer is not None:
                 self._timer.cancel()
 
-    def _shrink(self, keep: tuple[bytes, int | None]) -> None:
-        """Drop what was searched longest ago until the rest fits; never the index that is in use."""
+    def _count(self, ledger_id: bytes, model_no: int | None, entry: _Entry) -> None:
+        """Count what an index takes now, and drop what was searched longest ago until the rest fits.
+
+        The index that is in use stays, however large.
+        """
         with self._lock:
-            used = sum(entry.index.bytes_used for entry in self._entries.values()) if len(self._entries) > 1 else 0
-            while used > self._bytes_max and len(self._entries) > 1:
-                key = next(iter(self._entries))
-                if key == keep:
-                    self._entries.move_to_end(key)
+            if self._ledgers.get(ledger_id, {}).get(model_no) is not entry:
+                return  # dropped meanwhile, so it counts no more
+            size = entry.index.bytes_used
+            self._bytes_used += size - entry.bytes_counted
+            entry.bytes_counted = size
+            while self._bytes_used > self._bytes_max and len(self._ledgers) > 1:
+                oldest = next(iter(self._ledgers))
+                if oldest == ledger_id:
+                    self._ledgers.move_to_end(oldest)
                     continue
-                used -= self._entries.pop(key).index.bytes_used
+                self._drop(oldest)
+
+    def _drop(self, ledger_id: bytes) -> None:
+        """Drop the indexes of a ledger; the lock is held."""
+        for entry in self._ledgers.pop(ledger_id, {}).values():
+            self._bytes_used -= entry.bytes_counted
 
     # --- Idle indexes -------------------------------------------------------------------------------------------------
 
     def _watch(self) -> None:
         with self._lock:
-            if self._timer is None and not self._closed and self._entries:
+            if self._timer is None and not self._closed and self._ledgers:
                 self._timer = threading.Timer(CHECK_EVERY_S, self._check)
                 self._timer.daemon = True
                 self._timer.start()
@@ -127,12 +151,12 @@ class IndexCache:
         """Drop the indexes whose ledgers lost rows since, and come back later."""
         with self._lock:
             self._timer = None
-            cached = [(key, entry.epoch) for key, entry in self._entries.items()]
-        for key, epoch in cached:
+            cached = [(ledger_id, entry.epoch) for ledger_id, own in self._ledgers.items() for entry in own.values()]
+        for ledger_id, epoch in cached:
             if self._closed:
                 return
-            if self._is_stale(key[0], epoch):
-                self._on_stale(key[0])
+            if self._is_stale(ledger_id, epoch):
+                self._on_stale(ledger_id)
         self._watch()
 
     def _is_stale(self, ledger_id: bytes, epoch: int) -> bool:

@@ -17,14 +17,37 @@ from muniment.cli import edge, exits
 from muniment.model.event import Message
 
 ERRORS = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, errors.MunimentError)]
-COMMANDS = ["demo", "add", "log", "show", "replay", "delete", "scopes", "stats", "verify", "doctor"]
+COMMANDS = [
+    "demo",
+    "add",
+    "log",
+    "show",
+    "search",
+    "replay",
+    "delete",
+    "forget",
+    "erase",
+    "sweep",
+    "clean",
+    "scopes",
+    "stats",
+    "verify",
+    "doctor",
+    "receipt",
+]
 READING = [
     ["log"],
     ["log", "--follow"],
     ["show", "0"],
     ["show", "00000000-0000-4000-8000-000000000000"],
     ["replay"],
+    ["search", "x"],
+    ["search", "x", "--all"],
     ["delete", "0", "--reason", "x"],
+    ["forget", "0"],
+    ["erase", "--yes"],
+    ["sweep", "--action", "erase"],
+    ["clean"],
     ["scopes"],
     ["stats"],
     ["verify"],
