@@ -56,7 +56,9 @@ MANY_SCOPES: Final = 3_000
 """Scopes whose indexes are in memory at once, about as many as fit."""
 BIG_QUERIES: Final = 200
 BIG_ADDS: Final = 50
-NAIVE_QUERIES: Final = 200
+NAIVE_QUERIES: Final = 50
+"""Few, as one takes up to a second."""
+PEER_QUERIES: Final = 200
 PEERS: Final = ("langgraph_sqlite", "chroma")
 BYTES_PER_MEMORY: Final = 4_000
 """More than a memory takes on disk, in the archive and in the naive design, logs included."""
@@ -341,7 +343,7 @@ def measure_peers(
     scopes = [scope for scope, texts in enumerate(corpus) for _ in texts]
     texts = [text for ones in corpus for text in ones]
     chance = random.Random(9)
-    queries = build_queries(chance, corpus, chance.choices(range(len(corpus)), k=NAIVE_QUERIES))
+    queries = build_queries(chance, corpus, chance.choices(range(len(corpus)), k=PEER_QUERIES))
     embedder = WordEmbedder()
     for name in PEERS:
         python = None if environments is None else environments / name / "bin" / "python"
@@ -418,7 +420,7 @@ def main(arguments: Sequence[str]) -> int:
         chance = random.Random(10)
         naive = load_naive(folder / "naive.db", [*corpus, big])
         scopes = chance.choices(range(options.scopes), k=NAIVE_QUERIES)
-        in_small, in_big = ask_naive(naive, build_queries(chance, corpus, scopes)), ask_naive(naive, big_queries)
+        in_small, in_big = ask_naive(naive, build_queries(chance, corpus, scopes)), ask_naive(naive, big_queries[:NAIVE_QUERIES])
         naive.close()
         report.details["naive, small scopes"] = in_small.describe()
         report.details["naive, big scope"] = in_big.describe()

@@ -50,9 +50,12 @@ def parse_texts(name: str, values: Iterable[str]) -> tuple[str, ...]:
 
     Raises: UsageError for a bare text in place of the collection.
     """
-    if isinstance(values, str | bytes):
-        raise UsageError(f"{name} must be a collection of texts, not a bare one: pass [text]")
-    return tuple(values)
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UsageError(f"{name} must be a collection of texts, not {type(values).__name__}: pass [text]")
+    texts = tuple(values)
+    for text in texts:
+        parse_text(name, text)
+    return texts
 
 
 def parse_ids(targets: Iterable[UUID | str]) -> tuple[UUID, ...]:

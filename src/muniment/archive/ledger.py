@@ -252,7 +252,8 @@ def tier_numbers(tiers: Collection[str] | None) -> frozenset[int] | None:
     """
     if tiers is None:
         return None
-    for tier in parse_texts("tiers", tiers):
+    names = parse_texts("tiers", tiers)
+    for tier in names:
         if tier not in TIERS:
             raise UsageError(f"tier {tier!r} is not one of {', '.join(TIERS)}")
-    return frozenset(TIER_NUMBERS[tier] for tier in tiers)
+    return frozenset(TIER_NUMBERS[tier] for tier in names)

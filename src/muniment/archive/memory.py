@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from enum import Enum
 from hashlib import sha256
@@ -11,7 +11,7 @@ from uuid import UUID
 
 from pydantic import JsonValue
 
-from muniment.archive.arguments import build_event, parse_ids, parse_text, parse_texts
+from muniment.archive.arguments import build_event, parse_ids, parse_seq, parse_text, parse_texts
 from muniment.archive.cleaning import CleanStep, finish
 from muniment.archive.engine import Engine, NoLedgerError
 from muniment.archive.eraser import Destroyed, Eraser, nothing_to_erase
@@ -98,6 +98,8 @@ class Memory(Ledger):
         events = list(events)
         for event in events:
             _check_type(event, CONTENT_KINDS)
+        if request_id is not None:
+            check_request_id(request_id)
         if not events:
             return []
         call = _call("add_many", events=[_given_fields(event) for event in events]) if request_id is not None else {}
@@ -174,6 +176,8 @@ class Memory(Ledger):
         Raises: ConflictError when another version stands there (`expected` and `actual` name both); else as `add`.
         """
         parse_text("key", key)
+        if expected_seq is not None and not isinstance(expected_seq, Unset):
+            parse_seq("expected_seq", expected_seq)
         given: dict[str, Any] = {
             "tier": tier,
             "labels": labels if isinstance(labels, Unset) else parse_texts("labels", labels),
@@ -277,7 +281,9 @@ class Memory(Ledger):
         tokenizer = self._engine.tokenizer
         for _ in range(_TRIES):
             standing = self.standing()
-            events = decide(standing)
+            events = list(decide(standing))
+            for event in events:
+                _check_type(event, ("note", "deletion"))
             if not events:
                 return Changed(standing.ledger_id, standing.change_seq, ())
             check_count("change", len(events), ADD_MANY_MAX, "events")
@@ -336,6 +342,8 @@ class Memory(Ledger):
                 if answer is not None:
                     return cast("list[Event]", answer)
             if find is not None and (found := find(writer)) is not None:
+                if request_id is not None:
+                    writer.keep_answer(request_id, call, [found])
                 return [found]
             if build is not None:
                 drafts = [_rebuilt(drafts[0], build(writer), self._engine)]
@@ -460,6 +468,7 @@ class Memory(Ledger):
         Raises: UsageError for a budget below 80 characters or a tier that there is not.
         """
         build_memory_block((), budget_chars)
+        tiers = parse_texts("tiers", tiers)
         text = ""
 
         def show(items: Iterable[Item]) -> Sequence[Item]:
@@ -501,12 +510,26 @@ class Memory(Ledger):
         """
         where = ItemFilter(kinds=kind_numbers(kinds), tiers=tier_numbers(tiers))
         engine = self._engine
+        roots: dict[UUID, int] = {}
+
+        def offered(reader: Reader) -> Iterator[Item]:
+            for item in reader.visible_items(where):
+                roots[item.id] = item.root_seq
+                yield item
+
+        def chosen_from(reader: Reader) -> list[Item]:
+            chosen = list(choose(offered(reader)))
+            for item in chosen:
+                if not isinstance(item, Item) or item.id not in roots:  # pyright: ignore[reportUnnecessaryIsInstance]
+                    raise UsageError("choose answered with what it was not given; nothing was recorded")
+            return chosen
+
         if not engine.records_reads:
             with engine.storage.snapshot(self._scope) as view:
-                return [] if view is None else list(choose(Reader(view).visible_items(where)))
+                return [] if view is None else chosen_from(Reader(view))
         with engine.storage.transaction(self._scope, engine.new_ledger(), durable=False) as tx:
             writer = Writer(engine, tx)
-            chosen = list(choose(writer.reader.visible_items(where)))
+            chosen = chosen_from(writer.reader)
             recall = self.build(
                 Recall,
                 query=query,
@@ -516,7 +539,7 @@ class Memory(Ledger):
                 source=source,
                 actor=actor,
             )
-            known = Known(roots_by_id={item.id: item.root_seq for item in chosen})
+            known = Known(roots_by_id={item.id: roots[item.id] for item in chosen})
             writer.append([draft(recall, engine.tokenizer)], known=known)
             head = tx.head
         engine.indexes.pass_over(head.ledger_id, head.next_seq - 1, head.next_seq)

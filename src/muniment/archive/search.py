@@ -194,10 +194,11 @@ def _parse_names(
 ) -> frozenset[int] | None:
     if values is None:
         return None
-    for value in parse_texts(f"{name}s", values):
+    names = parse_texts(f"{name}s", values)
+    for value in names:
         if value not in allowed:
             raise UsageError(f"{name} {value!r} is not one of {', '.join(allowed)}")
-    return frozenset(numbers[value] for value in values)
+    return frozenset(numbers[value] for value in names)
 
 
 # --- Searching --------------------------------------------------------------------------------------------------------

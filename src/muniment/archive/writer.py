@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
@@ -137,9 +137,11 @@ class Writer:
         where = EventFilter(first=request.first_seq, last=request.first_seq + request.num_events - 1)
         return self.reader.decode(self._tx.read_events(where, limit=request.num_events))
 
-    def keep_answer(self, request_id: str, call: Mapping[str, JsonValue], stored: Collection[Event]) -> None:
-        """Remember that this call stored these events, which follow one another and are the newest."""
-        first_seq = self._tx.head.next_seq - len(stored)
+    def keep_answer(self, request_id: str, call: Mapping[str, JsonValue], stored: Sequence[Event]) -> None:
+        """Remember that this call answered with these events: one at least, and each next to the one before."""
+        first_seq = stored[0].seq
+        if first_seq is None:
+            raise UsageError(f"event {stored[0].id} is not stored")
         request = StoredRequest(self.hashes.request(request_id), self._fingerprint(call), first_seq, len(stored))
         self._tx.apply([KeepRequest(request)])
 

@@ -10,6 +10,7 @@ import typer
 
 from muniment.cli import (
     add,
+    audit_report,
     clean,
     conformance,
     delete,
@@ -17,8 +18,11 @@ from muniment.cli import (
     doctor,
     erase,
     forget,
+    index,
     log,
+    rebuild,
     receipt,
+    reindex,
     replay,
     scopes,
     search,
@@ -45,6 +49,7 @@ def build_command() -> Any:
         log.log,
         show.show,
         search.search,
+        index.index,
         replay.replay,
         delete.delete,
         forget.forget,
@@ -54,7 +59,10 @@ def build_command() -> Any:
         scopes.scopes,
         stats.stats,
         verify.verify,
+        rebuild.rebuild,
+        reindex.reindex,
         doctor.doctor,
+        audit_report.audit_report,
         conformance.conformance,
     ):
         app.command()(command)

@@ -5,16 +5,13 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any, cast
 
 import typer
 
 from muniment.archive import Archive, open_archive
 from muniment.cli.opening import check_url
 from muniment.errors import MunimentError, UsageError
-
-if TYPE_CHECKING:
-    from muniment.ports.embedder import Embedder
 
 EmbedderOption = Annotated[
     str | None,
@@ -30,19 +27,15 @@ def open_with(archive: str | None, embedder: str | None) -> Archive:
     return open_archive(check_url(archive), create=False, embedder=find_embedder(embedder))
 
 
-def find_embedder(name: str | None) -> Embedder | None:
-    """The embedder of that name; None for None.
+def find_embedder(name: str | None) -> Any:
+    """What `muniment.open` takes for that name: a word as it is, MODULE:NAME imported, None for None.
 
     MODULE:NAME is an embedder, a function of texts, or a class that is called without arguments; MODULE is also looked
     for in the current folder.
 
-    Raises: UsageError for what cannot be imported or is no embedder; UnsupportedError for an extra that is missing.
+    Raises: UsageError for what cannot be imported.
     """
-    if name is None:
-        return None
-    from muniment.adapters.embed import open_embedder
-
-    return open_embedder(_import(name) if ":" in name else name)
+    return name if name is None or ":" not in name else _import(name)
 
 
 def _import(name: str) -> Any:

@@ -83,7 +83,7 @@ OWN_KEYS: Final[Mapping[str, list[str]]] = {
     ],
     "recall": ["query", "recalled", "request"],
     "deletion": ["targets", "reason", "requested_by"],
-    "erasure": ["targets", "whole_scope", "count", "reason", "requested_by"],
+    "erasure": ["reason", "requested_by", "targets", "whole_scope", "count"],
 }
 ERASED_KEYS: Final = ["id", "kind", "seq", "recorded_at", "content_digest", "erased"]
 LINK_KEYS: Final[Mapping[str, list[str]]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ def filled(archive: Path) -> Path:
         memory.add_many([Message(speaker="a", content=f"message {number}", session_id="s") for number in range(3)])
         base = memory.remember(f"the word is {MARKER}")
         memory.remember("it follows", derived_from=(base.id,))
-        memory.remember("expired", retain_until="2020-01-01T00:00:00Z")
+        memory.remember("expired", retain_until=datetime(2020, 1, 1, tzinfo=UTC))
         memory.remember("stays")
         opened.memory(None, tenant="default").remember("unscoped")
     return archive

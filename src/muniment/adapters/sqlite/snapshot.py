@@ -85,8 +85,11 @@ class SqliteSnapshot:
         return low
 
     def read_items(self, where: ItemFilter, *, limit: int, newest_first: bool = False) -> list[ItemRow]:
+        tiers = sorted(where.tiers) if where.tiers is not None else []
         if where.retained_until_us is not None:
             statement = "read_expired_items"
+        elif len(tiers) == 1 and tiers[0] > 0:
+            statement = "read_tier_items"
         elif not where.hidden and (where.at_seq is None or where.at_seq >= self._head.next_seq - 1):
             statement = "read_live_items"
         else:
@@ -174,6 +177,7 @@ class SqliteSnapshot:
             "last": places.last,
             "kinds": mask_of(where.kinds),
             "tiers": mask_of(where.tiers),
+            "tier": min(where.tiers, default=0) if where.tiers is not None else 0,
             "hidden": where.hidden,
             "at_seq": at_seq,
             "scope_no": self._head.scope_no,

@@ -99,6 +99,9 @@ CREATE INDEX items_by_death ON items (place >> 32, died_seq) WHERE died_seq IS N
 -- What is visible now, however much before it was deleted.
 CREATE INDEX items_live ON items (place) WHERE died_seq IS NULL;
 
+-- The notes of a tier, few among many messages.
+CREATE INDEX items_by_tier ON items (place >> 32, tier) WHERE tier > 0;
+
 CREATE INDEX items_by_key ON items (place >> 32, key_hash) WHERE key_hash IS NOT NULL;
 
 CREATE INDEX items_by_retention ON items (place >> 32, retain_us) WHERE retain_us IS NOT NULL;

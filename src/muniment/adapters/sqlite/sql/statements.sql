@@ -118,6 +118,24 @@ WHERE died_seq IS NULL AND place BETWEEN :first AND :last AND (:kinds = -1 OR (:
     AND (:tiers = -1 OR (:tiers >> tier) & 1)
 ORDER BY place DESC LIMIT :limit;
 
+-- name: read_tier_items
+SELECT place & 4294967295, kind, tier, timestamp_us, created_us, root_seq, deleted_seq, superseded_seq, session_hash,
+    speaker_hash, key_hash, text_hash, terms, retain_us
+FROM items INDEXED BY items_by_tier
+WHERE place >> 32 = :scope_no AND tier = :tier AND tier > 0 AND place BETWEEN :first AND :last
+    AND (:kinds = -1 OR (:kinds >> kind) & 1)
+    AND (:hidden OR ((deleted_seq IS NULL OR deleted_seq > :at_seq) AND (superseded_seq IS NULL OR superseded_seq > :at_seq)))
+ORDER BY place LIMIT :limit;
+
+-- name: read_tier_items_newest_first
+SELECT place & 4294967295, kind, tier, timestamp_us, created_us, root_seq, deleted_seq, superseded_seq, session_hash,
+    speaker_hash, key_hash, text_hash, terms, retain_us
+FROM items INDEXED BY items_by_tier
+WHERE place >> 32 = :scope_no AND tier = :tier AND tier > 0 AND place BETWEEN :first AND :last
+    AND (:kinds = -1 OR (:kinds >> kind) & 1)
+    AND (:hidden OR ((deleted_seq IS NULL OR deleted_seq > :at_seq) AND (superseded_seq IS NULL OR superseded_seq > :at_seq)))
+ORDER BY place DESC LIMIT :limit;
+
 -- name: read_items
 SELECT place & 4294967295, kind, tier, timestamp_us, created_us, root_seq, deleted_seq, superseded_seq, session_hash,
     speaker_hash, key_hash, text_hash, terms, retain_us
