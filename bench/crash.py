@@ -83,7 +83,7 @@ def run_writers(folder: Path, num_processes: int, num_appends: int, kill_every_s
     # A server that forks has the imports done: a writer that is killed is back in milliseconds, or nothing would
     # ever be written. No archive is open in it, and none may be: connections do not survive a fork.
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["muniment"])
+    context.set_forkserver_preload(["muniment.archive", "bench.crash"])
 
     def start(number: int, *, spared: bool) -> Writer:
         process = context.Process(target=write, args=(folder, number, num_appends))

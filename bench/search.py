@@ -420,7 +420,10 @@ def main(arguments: Sequence[str]) -> int:
         chance = random.Random(10)
         naive = load_naive(folder / "naive.db", [*corpus, big])
         scopes = chance.choices(range(options.scopes), k=NAIVE_QUERIES)
-        in_small, in_big = ask_naive(naive, build_queries(chance, corpus, scopes)), ask_naive(naive, big_queries[:NAIVE_QUERIES])
+        in_small, in_big = (
+            ask_naive(naive, build_queries(chance, corpus, scopes)),
+            ask_naive(naive, big_queries[:NAIVE_QUERIES]),
+        )
         naive.close()
         report.details["naive, small scopes"] = in_small.describe()
         report.details["naive, big scope"] = in_big.describe()

@@ -846,6 +846,8 @@ def test_a_write_that_the_system_cuts_off(path: Path, archive: Archive, memory: 
 NOBODY: Final = 65_534
 AS_NOBODY: Final = """
 import os, sys, muniment
+# Load everything while the package may still be read.
+muniment.open(":memory:").memory("user-42", tenant="acme").add(muniment.Message(speaker="anna", content="hello"))
 if os.geteuid() == 0:
     os.setgroups([])
     os.setgid(int(sys.argv[1]))

@@ -114,7 +114,7 @@ def test_what_is_hidden_repeats_nothing(archive: Archive, memory: Memory) -> Non
 def test_never_recalled_and_stale(archive: Archive, memory: Memory) -> None:
     unused, used = memory.remember("pears"), memory.remember("apples")
     memory.add(Message(speaker="a", content="said once"))
-    memory.record(Recall(query="x", recalled=(used.id,)))
+    assert memory.recall("apples")[0].recalled == (used.id,)
     assert _found(_examine(archive, days=29)) == []
     assert _found(_examine(archive, days=31)) == [("never_recalled", 0, None)]
     late = _examine(archive, days=200)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from itertools import islice
@@ -10,7 +11,7 @@ from typing import Final, Literal, Self
 from uuid import UUID
 
 from muniment.archive.arguments import parse_instant
-from muniment.archive.cleaning import CLEAN_WAIT_S, CleanStep, clean_archive
+from muniment.archive.cleaning import CLEAN_WAIT_S, CleanStep, check_clean_step, clean_archive
 from muniment.archive.engine import Engine
 from muniment.archive.ledger import Ledger
 from muniment.archive.memory import Memory
@@ -33,6 +34,7 @@ from muniment.ports.embedder import Embedder
 from muniment.ports.storage import Storage
 
 _GOOD_REPORTS_KEPT: Final = 1_000
+_LEDGER_ID: Final = re.compile("[0-9a-fA-F]{32}")
 
 
 class Archive:
@@ -84,11 +86,9 @@ class Archive:
 
         Raises: UsageError for a text that is no such id; NotFoundError if there is no such ledger.
         """
-        try:
-            address = bytes.fromhex(ledger_id)
-        except ValueError:
-            raise UsageError(f"{ledger_id!r} is not the id of a ledger: it has 32 hex digits") from None
-        found = Ledger(self._engine, address)
+        if not isinstance(ledger_id, str) or not _LEDGER_ID.fullmatch(ledger_id):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError(f"{ledger_id!r} is not the id of a ledger: it has 32 hex digits")
+        found = Ledger(self._engine, bytes.fromhex(ledger_id))
         if found.head() is None:
             raise NotFoundError(f"there is no ledger {ledger_id}")
         return found
@@ -127,8 +127,12 @@ class Archive:
 
     def _add_chunk(self, chunk: list[tuple[Scope, Content]], num_stored: int) -> list[Content]:
         by_scope: dict[Scope, list[int]] = {}
-        for index, (scope, _) in enumerate(chunk):
-            by_scope.setdefault(scope, []).append(index)
+        for index, entry in enumerate(chunk):
+            if not isinstance(entry, tuple) or len(entry) != 2 or not isinstance(entry[0], Scope):  # pyright: ignore[reportUnnecessaryIsInstance, reportUnnecessaryComparison]
+                error = UsageError(f"entry {num_stored + index} is not a pair of a Scope and an event: {entry!r:.80}")
+                error.num_stored = num_stored
+                raise error
+            by_scope.setdefault(entry[0], []).append(index)
         stored: list[Content | None] = [None] * len(chunk)
         for scope, indexes in by_scope.items():
             try:
@@ -248,6 +252,7 @@ class Archive:
         """
         if tenant is not None:
             check_name("tenant", tenant)
+        check_clean_step(clean)
         sweeper = Sweeper(
             self._engine,
             action=action,

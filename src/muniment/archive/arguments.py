@@ -12,10 +12,13 @@ from uuid import UUID
 
 from pydantic import ValidationError
 
+from muniment.core.check import check_chars, check_text
 from muniment.errors import UsageError
 from muniment.model.event import EventBase, to_utc
+from muniment.model.limits import NAME_CHARS_MAX
 
 E = TypeVar("E", bound=EventBase)
+T = TypeVar("T")
 
 
 def build_event(event_type: type[E], **fields: Any) -> E:
@@ -56,6 +59,28 @@ def parse_texts(name: str, values: Iterable[str]) -> tuple[str, ...]:
     for text in texts:
         parse_text(name, text)
     return texts
+
+
+def parse_collection(name: str, values: Iterable[T]) -> tuple[T, ...]:
+    """The values of a collection.
+
+    Raises: UsageError for what is none, a bare text included.
+    """
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UsageError(f"{name} must be a collection, not {type(values).__name__}")
+    return tuple(values)
+
+
+def check_reason(reason: object, requested_by: object) -> None:
+    """Accept why something is destroyed, and who asked.
+
+    Raises: UsageError, LimitExceededError
+    """
+    if not parse_text("reason", reason):
+        raise UsageError("reason must have at least 1 character; nothing was destroyed")
+    check_text("reason", parse_text("reason", reason))
+    if requested_by is not None:
+        check_chars("requested_by", parse_text("requested_by", requested_by), NAME_CHARS_MAX)
 
 
 def parse_ids(targets: Iterable[UUID | str]) -> tuple[UUID, ...]:

@@ -11,13 +11,22 @@ from uuid import UUID
 
 from muniment.archive.engine import Engine
 from muniment.core.canonical import from_us
-from muniment.errors import ClosedError, StorageError
+from muniment.errors import ClosedError, StorageError, UsageError
 from muniment.model.receipt import CleanReport, Receipt, Residue
 
 CleanStep = Literal["now", "later"]
 
 CLEAN_WAIT_S: Final = 5.0
 """How long a clean step waits for readers to let go of older views."""
+
+
+def check_clean_step(clean: object) -> None:
+    """Accept when to clean.
+
+    Raises: UsageError
+    """
+    if clean not in ("now", "later"):
+        raise UsageError(f"clean is 'now' or 'later', not {clean!r}")
 
 
 def clean_archive(engine: Engine, *, markers: Sequence[bytes] = (), wait_s: float = CLEAN_WAIT_S) -> CleanReport:

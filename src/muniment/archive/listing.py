@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import binascii
+import operator
 import struct
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -103,17 +105,19 @@ class Listing(Sequence[T], Generic[T]):
     def __getitem__(self, index: int | slice) -> T | list[T]:
         if isinstance(index, slice):
             return self._slice(index)
-        newest_first = index < 0
-        skip = -index - 1 if newest_first else index
+        place = operator.index(index)
+        newest_first = place < 0
+        skip = min(-place - 1 if newest_first else place, sys.maxsize - 1)
         for entry in islice(self._walk(newest_first=newest_first, page_size=min(skip + 1, PAGE_MAX)), skip, None):
             return entry
         raise IndexError(f"no entry at index {index}: there are {len(self)}")
 
     def _slice(self, index: slice) -> list[T]:
-        start, stop, step = index.indices(len(self))
-        if step < 0:
+        bounds = [operator.index(bound) for bound in (index.start, index.stop, index.step) if bound is not None]
+        if any(bound < 0 or bound > sys.maxsize for bound in bounds):
+            # Counted from the end, which an erasure may have moved since `len` was asked.
             return list(self)[index]
-        return list(islice(self, start, stop, step))
+        return list(islice(self, index.start, index.stop, index.step))
 
     def page(self, *, limit: int = 100, cursor: str | None = None, newest_first: bool = False) -> Page[T]:
         """Up to `limit` entries from the start, or from where the page with that `next_cursor` ended.

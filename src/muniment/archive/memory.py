@@ -11,8 +11,16 @@ from uuid import UUID
 
 from pydantic import JsonValue
 
-from muniment.archive.arguments import build_event, parse_ids, parse_seq, parse_text, parse_texts
-from muniment.archive.cleaning import CleanStep, finish
+from muniment.archive.arguments import (
+    build_event,
+    check_reason,
+    parse_collection,
+    parse_ids,
+    parse_seq,
+    parse_text,
+    parse_texts,
+)
+from muniment.archive.cleaning import CleanStep, check_clean_step, finish
 from muniment.archive.engine import Engine, NoLedgerError
 from muniment.archive.eraser import Destroyed, Eraser, nothing_to_erase
 from muniment.archive.ledger import Ledger, kind_numbers, tier_numbers
@@ -138,7 +146,7 @@ class Memory(Ledger):
             key=key,
             summary=summary,
             metadata=metadata or {},
-            derived_from=tuple(derived_from),
+            derived_from=parse_collection("derived_from", derived_from),
             retain_until=retain_until,
             session_id=session_id,
             source=source,
@@ -191,7 +199,7 @@ class Memory(Ledger):
             "timestamp": from_us(self._engine.clock()),
             "content": text,
             "key": key,
-            "derived_from": tuple(derived_from),
+            "derived_from": parse_collection("derived_from", derived_from),
             "session_id": session_id,
             "source": source,
             "actor": actor,
@@ -580,6 +588,7 @@ class Memory(Ledger):
         Cost:   milliseconds, and with `clean="now"` about 5 s per GB of the archive.
         """
         ids = parse_ids(targets)
+        check_reason(reason, requested_by)
 
         def destroy(eraser: Eraser) -> Destroyed:
             rows = eraser.choose_targets(ids, derived=derived)
@@ -598,6 +607,7 @@ class Memory(Ledger):
 
         Cost: as `forget`.
         """
+        check_reason(reason, requested_by)
 
         def destroy(eraser: Eraser) -> Destroyed:
             return eraser.erase_scope(reason=reason, requested_by=requested_by)
@@ -618,6 +628,7 @@ class Memory(Ledger):
         """
 
         parse_text("session_id", session_id)
+        check_reason(reason, requested_by)
 
         def destroy(eraser: Eraser) -> Destroyed:
             rows = eraser.choose_session(session_id)
@@ -628,8 +639,7 @@ class Memory(Ledger):
 
     def _destroy(self, act: Callable[[Eraser], Destroyed], clean: CleanStep) -> Receipt | None:
         """Destroy in one transaction, then clean; None where the scope has no ledger, and then none is begun."""
-        if clean not in ("now", "later"):
-            raise UsageError(f"clean is 'now' or 'later', not {clean!r}")
+        check_clean_step(clean)
         try:
             with self._engine.storage.transaction(self._scope, self._engine.new_ledger()) as tx:
                 if tx.head.next_seq == 0:

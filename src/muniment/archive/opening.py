@@ -82,6 +82,8 @@ def _keep_read_audit(storage: Storage, wanted: str | None) -> str:
 def _open_storage(
     url: str | os.PathLike[str], *, create: bool, durability: Literal["full", "normal"], busy_timeout_s: float
 ) -> Storage:
+    if not isinstance(url, str | os.PathLike):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise UsageError(f"an archive's path or URL is text, not {type(url).__name__}")
     text = os.fspath(url)
     if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance]  # os.fspath lets bytes through
         raise UsageError("an archive's path or URL is text, not bytes")
@@ -98,7 +100,13 @@ def _open_storage(
         raise UnsupportedError(f"{scheme}:// is not a storage that this installation knows: use a path or sqlite:///…")
     if path == ":memory:":
         return SqliteStorage(path, durability=durability, busy_timeout_s=busy_timeout_s)
-    return SqliteStorage(Path(path).expanduser(), create=create, durability=durability, busy_timeout_s=busy_timeout_s)
+    if "\x00" in path:
+        raise UsageError(f"{text!r} names a path with U+0000")
+    try:
+        expanded = Path(path).expanduser()
+    except RuntimeError as error:
+        raise UsageError(f"{path!r}: {error}") from error
+    return SqliteStorage(expanded, create=create, durability=durability, busy_timeout_s=busy_timeout_s)
 
 
 def _path_of(url: str, rest: str) -> str:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from muniment.archive.cleaning import CleanStep, finish
+from muniment.archive.arguments import check_reason
+from muniment.archive.cleaning import CleanStep, check_clean_step, finish
 from muniment.archive.engine import Engine
 from muniment.archive.eraser import nothing_to_erase
 from muniment.archive.ledger import Ledger
@@ -121,6 +122,8 @@ class Tenant:
 
         Raises: ConflictError if somebody writes a new scope meanwhile; its `receipts` are those of the erased ones.
         """
+        check_clean_step(clean)
+        check_reason(reason, requested_by)
         receipts = [
             Memory(self._engine, info.scope).erase(reason=reason, requested_by=requested_by, clean="later")
             for info in list(self.scopes())

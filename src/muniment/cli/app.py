@@ -20,6 +20,7 @@ from muniment.cli import (
     forget,
     index,
     log,
+    portable,
     rebuild,
     receipt,
     reindex,
@@ -67,6 +68,16 @@ def build_command() -> Any:
     ):
         app.command()(command)
     app.add_typer(_group("receipt", "Check what a receipt says.", receipt.verify))
+    app.add_typer(
+        _group(
+            "portable",
+            "Load, save, recall and show a portable memory.",
+            portable.load,
+            portable.save,
+            portable.recall,
+            portable.prompt,
+        )
+    )
     return typer.main.get_command(app)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from itertools import groupby
 from typing import Annotated, Final
 
 import typer
@@ -85,9 +84,9 @@ def audit_report(
 
 
 def _print(out: Output, report: HealthReport, limit: int | None) -> None:
-    for kind, group in groupby(report.findings, key=lambda finding: finding.kind):
-        findings = list(group)
-        if out.watched:
+    for kind in KINDS:
+        findings = [finding for finding in report.findings if finding.kind == kind]
+        if findings and out.watched:
             style = "bold red" if kind in URGENT else "bold yellow"
             out.line((f"{report.counts[kind]:>6,}  ", style), (TITLES[kind], "bold"))
         for finding in findings[:limit]:

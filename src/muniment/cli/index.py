@@ -31,9 +31,9 @@ def index(
     ] = 50,
     as_json: JsonOption = False,
 ) -> None:
-    """Print one line for each note: key or id, subject, labels and summary.
+    """Print the index that a model is shown: one line for each note.
 
-    It is the index that the memory service shows to a model, those used last first; of the whole tenant without
+    A line has key or id, subject, labels and summary; those used last come first. It is of the whole tenant without
     --subject and --unscoped. Nothing is recorded, for it hands out no memory.
     """
     # Here, because no other command needs the service.

@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC
 from typing import Final, cast
+from uuid import UUID
 
 from pydantic import JsonValue
-from pydantic_core import to_json
+from pydantic_core import PydanticSerializationError, to_json
 
 from muniment.errors import LimitExceededError, UsageError
 from muniment.model import limits
-from muniment.model.event import Event
+from muniment.model.event import TIERS, Event
 from muniment.model.json import depth_of
 
 
@@ -41,7 +42,11 @@ def check_event(event: Event) -> None:
                 check(name, value)
             elif name in _REQUIRED and event.kind != "note":
                 raise UsageError(f"{name} must have at least 1 character")
-    except (TypeError, AttributeError) as error:
+        if event.kind == "note" and fields["tier"] not in TIERS:
+            raise UsageError(f"tier {fields['tier']!r} is not one of {', '.join(TIERS)}")
+        if not isinstance(event.id, UUID):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError(f"id {event.id!r} is not a UUID: build the event anew")
+    except (TypeError, AttributeError, PydanticSerializationError) as error:
         # The model checks types when an event is built; `model_copy(update=…)` does not.
         raise UsageError(f"event {event.id} has a field of a type that its model refuses: build it anew") from error
 

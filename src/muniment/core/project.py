@@ -118,7 +118,11 @@ def draft(event: Event, tokenizer: Tokenizer) -> Draft:
     Raises: LimitExceededError, UsageError
     """
     check_event(event)
-    return Draft(event, encode_content(event), analyse_event(event, tokenizer))
+    try:
+        return Draft(event, encode_content(event), analyse_event(event, tokenizer))
+    except (TypeError, AttributeError, ValueError) as error:
+        # `model_copy(update=…)` and `model_construct` let through what the model refuses.
+        raise UsageError(f"event {event.id} has a field that its model refuses: build it anew") from error
 
 
 def analyse_event(event: Event, tokenizer: Tokenizer) -> Sequence[str]:

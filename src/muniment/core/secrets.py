@@ -40,7 +40,7 @@ _PATTERNS: Final = {kind: re.compile(pattern) for kind, pattern in _PREFIXED.ite
 
 _ASSIGNED: Final = re.compile(
     r"""\b(?:password|passwd|passphrase|pwd|secret|api[ _-]?key|access[ _-]?key|auth[ _-]?token|token)\b
-        ["']?\s*(?:=|:|\bis\b)\s*["'`]?(?P<value>[^\s"'`,;]{8,})""",
+        ["']?\s*(?:=|:|\bis\b)\s*["'`]?(?P<value>[^\s"'`,;]{7,}[^\s"'`,;.!?)\]}])""",
     re.IGNORECASE | re.VERBOSE,
 )
 _DATE_OR_NUMBER: Final = re.compile(r"[0-9T:.,+\-/Z]+")

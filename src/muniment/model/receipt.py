@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Annotated, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, PlainSerializer
 
 from muniment.errors import UsageError
 from muniment.model.event import Instant
+from muniment.model.json import freeze_object
 from muniment.model.report import LedgerHead
 
 Action = Literal["delete", "forget", "erase", "erase_session", "drop", "sweep"]
 ReceiptState = Literal["hidden", "unreachable", "pending", "clean"]
+
+
+Counts = Annotated[Mapping[str, int], AfterValidator(freeze_object), PlainSerializer(dict, return_type=dict[str, int])]
+"""Numbers by kind, which nobody can change afterwards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +51,7 @@ class Receipt(BaseModel):
     whole_scope: bool
     targets: tuple[UUID, ...]
     """The events destroyed; empty for a whole scope."""
-    counts: Mapping[str, int]
+    counts: Counts
     """How many events of each kind were hidden or lost their content."""
     head_before: LedgerHead | None
     head_after: LedgerHead | None
@@ -67,6 +72,9 @@ class Receipt(BaseModel):
     def count(self) -> int:
         """How many events were hidden or lost their content."""
         return sum(self.counts.values())
+
+    def __hash__(self) -> int:
+        return hash(self.id)
 
     def to_json(self) -> str:
         return self.model_dump_json(indent=2)

@@ -13,6 +13,7 @@ from muniment.model.event import Content, Deletion, Document, ErasedEvent, Messa
 
 C = TypeVar("C", Message, Document, Note)
 
+_MAPPINGS: Final = frozenset({"deleted", "superseded", "erased", "recall_stats"})
 _EMPTY: Final[Mapping[UUID, Any]] = MappingProxyType({})
 
 
@@ -77,6 +78,15 @@ class MemoryState:
         if not self.deleted and not self.superseded:
             return items
         return tuple([item for item in items if self.is_visible(item.id)])
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For pickling and copying: a read-only view cannot be, what it shows can."""
+        return {name: dict(value) if name in _MAPPINGS else value for name, value in self.__dict__.items()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(
+            {name: MappingProxyType(value) if name in _MAPPINGS else value for name, value in state.items()}
+        )
 
     def __hash__(self) -> int:
         return hash((self.last_seq, len(self.messages), len(self.documents), len(self.notes)))

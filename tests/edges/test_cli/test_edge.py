@@ -38,6 +38,7 @@ COMMANDS = [
     "doctor",
     "audit-report",
     "receipt",
+    "portable",
 ]
 READING = [
     ["log"],
@@ -54,6 +55,9 @@ READING = [
     ["clean"],
     ["index"],
     ["audit-report"],
+    ["portable", "save", "x.json"],
+    ["portable", "recall", "x"],
+    ["portable", "prompt"],
     ["rebuild"],
     ["reindex", "--embedder", "local"],
     ["scopes"],

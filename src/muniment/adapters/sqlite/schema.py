@@ -41,6 +41,10 @@ def check_file(path: Path, *, create: bool) -> None:
             raise StorageUnavailableError(f"{path}: there is no archive; {missing} does not exist")
         if not path.is_file():
             raise StorageUnavailableError(f"{path} is not a file")
+        if path.stat().st_nlink > 1:
+            raise StorageUnavailableError(
+                f"{path} has another name (a hard link): opened under both, each would keep a log of its own"
+            )
         header = _read_header(path)
     except OSError as error:
         raise StorageUnavailableError(f"{path} cannot be read: {error.strerror}") from error

@@ -24,6 +24,7 @@ from muniment.errors import (
     IntegrityError,
     StorageBusyError,
     StorageError,
+    StorageUnavailableError,
     UnsupportedError,
     UsageError,
 )
@@ -67,7 +68,8 @@ class SqliteStorage:
         """
         _check_sqlite_version()
         self._private = str(path) == _MEMORY
-        self._path = _MEMORY if self._private else os.fspath(Path(path).absolute())
+        # Without symbolic links: the files beside the archive belong to it, not to a name that points to it.
+        self._path = _MEMORY if self._private else os.path.realpath(path)
         self._durability: Durability = durability
         self._busy_timeout_s = busy_timeout_s
         self._page_count_max = page_count_max
@@ -83,6 +85,8 @@ class SqliteStorage:
         """The copy that was written before an upgrade of the schema, if this opening made one."""
         self._writer = self._open_writer(create, read_migrations() if migrations is None else migrations)
         self._synchronous: Synchronous | None = None
+        self._identity = None if self._private else _identity_of(self._path)
+        """The device and inode of the file that was opened."""
         self._erasure_log = None if self._private else ErasureLog(self._path)
 
     def _open_writer(self, create: bool, migrations: Mapping[int, str]) -> Database:
@@ -115,6 +119,7 @@ class SqliteStorage:
     @contextmanager
     def transaction(self, scope: Scope, fresh: NewLedger, *, durable: bool = True) -> Generator[SqliteTransaction]:
         with self._exclusive():
+            self._check_in_place()
             writer = self._writer
             self._set_synchronous("FULL" if durable and self._durability == "full" else "NORMAL")
             writer.run("BEGIN IMMEDIATE")
@@ -273,6 +278,7 @@ class SqliteStorage:
 
     def clean(self, *, markers: Sequence[bytes] = (), wait_s: float) -> CleanOutcome:
         with self._exclusive():
+            self._check_in_place()
             path = None if self._private else self._path
             return clean_file(self._writer, path, markers=markers, wait_s=wait_s)
 
@@ -292,6 +298,13 @@ class SqliteStorage:
             for database in (*readers, self._writer):
                 database.close()
 
+    def _check_in_place(self) -> None:
+        """Refuse to write to a file that was moved or deleted: what is written there is found by nobody."""
+        if self._identity is not None and _identity_of(self._path) != self._identity:
+            raise StorageUnavailableError(
+                f"{self._path} is not the file that was opened: it was moved, deleted or replaced; open it again"
+            )
+
     def _check_open(self) -> None:
         if self._closed:
             raise ClosedError(f"the archive {self._path} is closed: open it again")
@@ -299,6 +312,14 @@ class SqliteStorage:
             raise UsageError(
                 f"the archive {self._path} was opened before this process was forked: open it again in this process"
             )
+
+
+def _identity_of(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def _check_sqlite_version() -> None:
