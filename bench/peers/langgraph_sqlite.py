@@ -23,7 +23,7 @@ def begin(task: Task, folder: Path) -> Callable[[int], list[int]]:
         return [vectors[text].tolist() for text in texts]
 
     connection = sqlite3.connect(folder / "langgraph.db", check_same_thread=False, isolation_level=None)
-    store = SqliteStore(connection, index={"dims": task.vectors.shape[1], "embed": embed, "fields": ["text"]})
+    store = SqliteStore(connection, index={"dims": task.vectors.shape[1], "embed": embed, "text_fields": ["text"]})
     store.setup()
     numbers = range(len(task.texts))
     for first in numbers[::_BATCH]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from muniment.core.secrets import find_secrets, passes_luhn
@@ -81,3 +83,11 @@ def test_several_in_one_text() -> None:
 )
 def test_luhn(digits: str, good: bool) -> None:
     assert passes_luhn(digits) is good
+
+
+@pytest.mark.parametrize("piece", ["eyJ-", "eyJaaaaaaaaaaaaa.", "sk-", "a://b:", "4111 ", "token:", "-----BEGIN A "])
+def test_no_text_takes_long(piece: str) -> None:
+    text = piece * (200_000 // len(piece))
+    began = time.process_time()
+    list(find_secrets(text))
+    assert time.process_time() - began < 5

@@ -6,6 +6,7 @@ What is found is named by its kind and its place; the secret itself is never par
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -23,18 +24,18 @@ class Secret:
 
 
 _PREFIXED: Final[Mapping[str, str]] = {
-    "private key": r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY(?: BLOCK)?-----",
+    "private key": r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----",
     "AWS access key": r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b",
     "GitHub token": r"\b(?:gh[pousr]_[A-Za-z0-9]{36,}|github_pat_[A-Za-z0-9_]{40,})",
-    "GitLab token": r"\bglpat-[A-Za-z0-9_\-]{20,}",
-    "Slack token": r"\bxox[abeoprs]-[A-Za-z0-9\-]{10,}",
+    "GitLab token": r"(?<![\w\-])glpat-[A-Za-z0-9_\-]{20,}",
+    "Slack token": r"(?<![\w\-])xox[abeoprs]-[A-Za-z0-9\-]{10,}",
     "Google API key": r"\bAIza[0-9A-Za-z_\-]{35}",
     "Stripe key": r"\b(?:sk|rk)_(?:live|test)_[0-9A-Za-z]{16,}",
-    "API key": r"\bsk-(?:ant-|proj-|or-)?(?=[A-Za-z_\-]*[0-9])[A-Za-z0-9_\-]{20,}",
+    "API key": r"(?<![\w\-])sk-(?:ant-|proj-|or-)?(?=[A-Za-z_\-]{0,60}[0-9])[A-Za-z0-9_\-]{20,}",
     "npm token": r"\bnpm_[A-Za-z0-9]{36}\b",
     "Hugging Face token": r"\bhf_[A-Za-z0-9]{30,}\b",
-    "JSON web token": r"\beyJ[A-Za-z0-9_\-]{10,}\.eyJ[A-Za-z0-9_\-]{10,}\.[A-Za-z0-9_\-]{10,}",
-    "password in a URL": r"\b[a-z][a-z0-9+.\-]*://[^\s/:@]+:[^\s/:@]+@[^\s/]",
+    "JSON web token": r"(?<![\w\-])eyJ[A-Za-z0-9_\-]{10,}\.eyJ[A-Za-z0-9_\-]{10,}\.[A-Za-z0-9_\-]{10,}",
+    "password in a URL": r"\b[a-z][a-z0-9+.\-]{0,20}://[^\s/:@]{1,100}:[^\s/:@]{1,100}@[^\s/]",
 }
 _PATTERNS: Final = {kind: re.compile(pattern) for kind, pattern in _PREFIXED.items()}
 
@@ -58,12 +59,16 @@ _ISSUERS: Final = re.compile(
 def find_secrets(text: str) -> Iterator[Secret]:
     """What looks like a secret, in the order of its kinds and places; each part of the text once.
 
-    Cost: a few passes over the text. Pure.
+    Cost: a few passes over the text, whatever is in it: what may repeat is bounded. Pure.
     """
-    taken: list[tuple[int, int]] = []
+    starts: list[int] = []
+    ends: list[int] = []  # of disjoint parts, so both lists rise together
     for secret in _find_all(text):
-        if not any(secret.start < end and start < secret.end for start, end in taken):
-            taken.append((secret.start, secret.end))
+        at = bisect_right(starts, secret.start)
+        is_free = (at == 0 or ends[at - 1] <= secret.start) and (at == len(starts) or secret.end <= starts[at])
+        if is_free:
+            starts.insert(at, secret.start)
+            ends.insert(at, secret.end)
             yield secret
 
 

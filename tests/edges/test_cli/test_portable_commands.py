@@ -69,7 +69,7 @@ def test_what_is_there_stays_unless_it_is_said(inside: Any, archive: Path, file:
         assert message in result.err
     assert FileMemoryPort(file).load() == STORE
     inside.ok("portable", "load", file, "--to-scope", "--replace", "--manage", "-a", archive)
-    assert [record[-1] for record in inside.ok("portable", "recall", "", "-a", archive).records][0] == "likes tea"
+    assert inside.ok("portable", "recall", "", "-a", archive).records[0][-1] == "likes tea"
     inside.ok("portable", "save", "small.json", "--from", file)
     inside.ok("portable", "save", "small.json", "-a", archive, "--replace")
 
@@ -77,7 +77,7 @@ def test_what_is_there_stays_unless_it_is_said(inside: Any, archive: Path, file:
 def test_recall_and_prompt(inside: Any, file: Path) -> None:
     assert inside.ok("portable", "recall", "tea drink", "-f", file).records[0] == [
         "6",
-        "1",
+        "2",
         "core",
         "2026-01-01",
         "drink",

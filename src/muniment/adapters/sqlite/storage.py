@@ -69,7 +69,7 @@ class SqliteStorage:
         _check_sqlite_version()
         self._private = str(path) == _MEMORY
         # Without symbolic links: the files beside the archive belong to it, not to a name that points to it.
-        self._path = _MEMORY if self._private else os.path.realpath(path)
+        self._path = _MEMORY if self._private else _resolve(path)
         self._durability: Durability = durability
         self._busy_timeout_s = busy_timeout_s
         self._page_count_max = page_count_max
@@ -312,6 +312,15 @@ class SqliteStorage:
             raise UsageError(
                 f"the archive {self._path} was opened before this process was forked: open it again in this process"
             )
+
+
+def _resolve(path: str | Path) -> str:
+    try:
+        return os.path.realpath(path)
+    except ValueError as error:
+        raise UsageError(f"{str(path)!r} cannot be a path: {error}") from error
+    except OSError as error:
+        raise StorageUnavailableError(f"{path} cannot be reached: {error.strerror}") from error
 
 
 def _identity_of(path: str) -> tuple[int, int] | None:
