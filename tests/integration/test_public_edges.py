@@ -9,11 +9,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 import muniment
 from muniment import Archive, Erasure, Memory, Message, Receipt
-from muniment.errors import ConflictError, StorageUnavailableError, UsageError
+from muniment.errors import ConflictError, IntegrityError, StorageUnavailableError, UsageError
 
 
 @pytest.fixture
@@ -71,6 +72,14 @@ def test_a_retry_after_the_note_was_forgotten_gets_what_is_left(memory: Memory) 
     left = memory.remember("hello", request_id="r1")
     assert left.id == note.id
     assert type(left).__name__ == "ErasedEvent"
+
+
+def test_a_request_id_answers_no_other_call_after_an_erasure(memory: Memory) -> None:
+    note = memory.remember("fg", request_id="r1")
+    memory.forget([note.id])
+    with pytest.raises(ConflictError):
+        memory.put("plan", "something new", request_id="r1")
+    assert memory.put("plan", "something new", request_id="r2").key == "plan"
 
 
 @pytest.mark.parametrize("seq", [True, 1.0, "1"])
@@ -177,3 +186,25 @@ def test_a_second_name_is_refused_and_a_link_is_followed(tmp_path: Path) -> None
     os.link(path, tmp_path / "hard.db")
     with pytest.raises(StorageUnavailableError):
         muniment.open(tmp_path / "hard.db")
+
+
+def test_damaged_rows_are_integrity_errors(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with muniment.open(path) as archive:
+        memory = archive.memory("s", tenant="t")
+        memory.remember("hello there")
+        memory.remember("hello again")
+    raw = apsw.Connection(str(path))
+    for trigger in ("update", "delete", "replace"):
+        raw.execute(f"DROP TRIGGER events_refuse_{trigger}")
+    raw.execute("DELETE FROM events WHERE place = (SELECT max(place) FROM events)")
+    raw.close()
+    with muniment.open(path) as archive:
+        with pytest.raises(IntegrityError):
+            archive.memory("s", tenant="t").search("hello")
+        assert not archive.verify(deep=True)
+    raw = apsw.Connection(str(path))
+    raw.execute("UPDATE tenants SET name = CAST(x'ff' AS TEXT)")
+    raw.close()
+    with muniment.open(path) as archive, pytest.raises(IntegrityError):
+        list(archive.tenants())

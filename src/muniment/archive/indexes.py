@@ -16,7 +16,7 @@ from itertools import groupby
 from typing import Final
 
 from muniment.core.scope_index import ScopeIndex
-from muniment.errors import ClosedError, StorageError
+from muniment.errors import ClosedError, IntegrityError, StorageError
 from muniment.model.rows import Head, IndexRow
 from muniment.ports.storage import Snapshot, Storage
 
@@ -174,7 +174,12 @@ def _refresh(index: ScopeIndex, view: Snapshot, first: int, model_no: int | None
         index.mark_died([seq for seq, _ in dead], died_seq)
     while True:
         rows: list[IndexRow] = view.read_index_rows(first, model_no=model_no, limit=_LOAD_ROWS)
-        index.extend(rows)
+        try:
+            index.extend(rows)
+        except (TypeError, ValueError) as error:
+            raise IntegrityError(
+                f"the items from seq {first} on are not what was written: verify the archive, and `rebuild` it"
+            ) from error
         if len(rows) < _LOAD_ROWS:
             return
         first = rows[-1].seq + 1

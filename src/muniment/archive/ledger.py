@@ -196,12 +196,12 @@ class Ledger:
                 return VerifyReport(ok=True, head=None, num_events=0, num_erased=0)
             try:
                 report = verify_ledger(view, progress)
+                if not report or not deep or view.head.erased_us is not None:
+                    return report
+                stray = find_stray_item(self._engine, view)
             except IntegrityError as error:
                 # A damaged page: the storage cannot even read what it should compare.
                 return VerifyReport(ok=False, head=None, num_events=0, num_erased=0, problem=str(error))
-            if not report or not deep or view.head.erased_us is not None:
-                return report
-            stray = find_stray_item(self._engine, view)
             if stray is None:
                 return report
             problem = "what search works on is not what the ledger comes to: run `muniment rebuild`"

@@ -23,7 +23,7 @@ from muniment.core.project import TIER_NUMBERS, Known, draft
 from muniment.core.ranking import PLAIN, Filter, Found, Query, Ranking, build_query
 from muniment.core.text import query_terms, without_terms
 from muniment.core.where import Condition, compile_where
-from muniment.errors import EmbeddingUnavailableError, ProviderError, UsageError
+from muniment.errors import EmbeddingUnavailableError, IntegrityError, ProviderError, UsageError
 from muniment.model.event import CONTENT_KINDS, TIERS, Content, Note, Recall, format_instant
 from muniment.model.hit import Hit
 from muniment.model.json import depth_of, freeze_object
@@ -468,7 +468,10 @@ def _answer(view: Snapshot, found: Sequence[Found], *, explain: bool) -> Answer:
     hits: list[Hit] = []
     roots: dict[UUID, int] = {}
     for one in found:
-        event = cast("Content", reader.decode_one(rows[one.seq]))
+        row = rows.get(one.seq)
+        if row is None:
+            raise IntegrityError(f"the item at seq {one.seq} has no event", seq=one.seq)
+        event = cast("Content", reader.decode_one(row))
         hits.append(Hit(event, one.score, one.parts if explain else {}))
         roots[event.id] = one.seq
     keyed = {hit.seq: hit.id for hit in hits if isinstance(hit.event, Note) and hit.event.key is not None}

@@ -127,8 +127,9 @@ class Writer:
         request = self._tx.find_request(self.hashes.request(request_id))
         if request is None:
             return None
-        # What was stored may be erased by now, and the fingerprint with it: then the id alone has to do.
-        if request.fingerprint and request.fingerprint != self._fingerprint(call):
+        # What was stored may be erased by now, and the fingerprint with it: then the name of the call has to do.
+        same = request.fingerprint == self._fingerprint(call) if request.fingerprint else request.call == call["call"]
+        if not same:
             raise ConflictError(
                 f"request id {request_id!r} was used for another call: use a new id for a new call",
                 expected=request_id,
@@ -142,7 +143,13 @@ class Writer:
         first_seq = stored[0].seq
         if first_seq is None:
             raise UsageError(f"event {stored[0].id} is not stored")
-        request = StoredRequest(self.hashes.request(request_id), self._fingerprint(call), first_seq, len(stored))
+        request = StoredRequest(
+            request_hash=self.hashes.request(request_id),
+            fingerprint=self._fingerprint(call),
+            first_seq=first_seq,
+            num_events=len(stored),
+            call=str(call["call"]),
+        )
         self._tx.apply([KeepRequest(request)])
 
     def _fingerprint(self, call: Mapping[str, JsonValue]) -> bytes:

@@ -138,8 +138,11 @@ class StoredRequest(NamedTuple):
 
     request_hash: bytes
     fingerprint: bytes
+    """Of the whole call; empty once something of what it stored is erased, for it was made from that."""
     first_seq: int
     num_events: int
+    call: str
+    """The name of the call, which says nothing of its content."""
 
 
 class ScopeRow(NamedTuple):

@@ -48,7 +48,7 @@ PATIENCE_S: Final = 60.0
 SCOPE: Final = Scope("acme", "user-42")
 OTHER: Final = Scope("acme", "user-43")
 EVERYTHING: Final = EventFilter()
-REQUEST: Final = StoredRequest(b"r" * 32, b"f" * 32, 0, 2)
+REQUEST: Final = StoredRequest(b"r" * 32, b"f" * 32, 0, 2, "add_many")
 
 
 def say(content: str = "hello", *, session: str | None = None) -> Message:

@@ -1314,7 +1314,7 @@ class StorageContract:
             assert opened(snapshot).find_uses([0]) == {0: Use(0, 5, 2)}
 
     def test_apply_keep_request(self, storage: Storage) -> None:
-        other = StoredRequest(b"\x00" * 32, b"\xff" * 32, 2**32 - 1, 10_000)
+        other = StoredRequest(b"\x00" * 32, b"\xff" * 32, 2**32 - 1, 10_000, "put")
         write(storage, SCOPE, say(), changes=[KeepRequest(REQUEST), KeepRequest(other)])
         write(storage, OTHER, say(), changes=[KeepRequest(REQUEST._replace(num_events=7))])
         with storage.snapshot(SCOPE) as snapshot:

@@ -61,12 +61,14 @@ class Database:
         """Every row of the answer."""
         try:
             return list(self._connection.execute(sql, bindings))
-        except (apsw.Error, OverflowError) as error:
+        except (apsw.Error, OverflowError, UnicodeDecodeError) as error:
             raise self._translate(error) from error
 
-    def _translate(self, error: apsw.Error | OverflowError) -> StorageError | UsageError:
+    def _translate(self, error: apsw.Error | OverflowError | UnicodeDecodeError) -> StorageError | UsageError:
         if isinstance(error, OverflowError):
             return UsageError("a number beyond 64 bits stands for nothing that is stored")
+        if isinstance(error, UnicodeDecodeError):
+            return IntegrityError(f"{self._location}: a stored text is not UTF-8; the file is damaged")
         return translate(error, self._location)
 
     def row(self, sql: str, bindings: Bindings | None = None) -> Row | None:
@@ -89,14 +91,14 @@ class Database:
         """Run one statement, or several without bindings."""
         try:
             self._connection.execute(sql, bindings)
-        except (apsw.Error, OverflowError) as error:
+        except (apsw.Error, OverflowError, UnicodeDecodeError) as error:
             raise self._translate(error) from error
 
     def run_many(self, sql: str, rows: Iterable[Sequence[Binding]]) -> None:
         """Run one statement once per row of bindings."""
         try:
             self._connection.executemany(sql, rows)
-        except (apsw.Error, OverflowError) as error:
+        except (apsw.Error, OverflowError, UnicodeDecodeError) as error:
             raise self._translate(error) from error
 
     @contextmanager

@@ -142,6 +142,7 @@ CREATE TABLE requests (
     fingerprint   BLOB NOT NULL,
     first_seq     INTEGER NOT NULL,
     num_events    INTEGER NOT NULL,
+    call          TEXT NOT NULL,
     PRIMARY KEY (scope_no, request_hash)
 ) STRICT, WITHOUT ROWID;
 

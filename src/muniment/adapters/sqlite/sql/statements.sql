@@ -265,10 +265,10 @@ DELETE FROM items WHERE place BETWEEN :first AND :last;
 DELETE FROM usage WHERE place BETWEEN :first AND :last;
 
 -- name: insert_request
-INSERT INTO requests (scope_no, request_hash, fingerprint, first_seq, num_events) VALUES (?, ?, ?, ?, ?);
+INSERT INTO requests (scope_no, request_hash, fingerprint, first_seq, num_events, call) VALUES (?, ?, ?, ?, ?, ?);
 
 -- name: find_request
-SELECT request_hash, fingerprint, first_seq, num_events FROM requests
+SELECT request_hash, fingerprint, first_seq, num_events, call FROM requests
 WHERE scope_no = :scope_no AND request_hash = :request_hash;
 
 -- name: find_tenants
