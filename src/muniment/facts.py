@@ -509,6 +509,10 @@ def _check_texts(texts: object) -> tuple[str, ...]:
     for text in cast("Iterable[object]", texts):
         if not isinstance(text, str):
             raise UsageError(f"a sequence of texts is needed: {type(text).__name__} is none")
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise UsageError("text with a lone surrogate is not text") from None
         checked.append(text)
     return tuple(checked)
 

@@ -76,6 +76,8 @@ EmbeddingFn: TypeAlias = Callable[[list[str]], list[list[float]]]
 LIST_LIMIT_MAX: Final = 10_000
 """Memories of one list or index that is not asked for whole."""
 
+RRF_K_MAX: Final = 2**31 - 1
+
 _DEFAULT_TENANT: Final = "default"
 _NOTE: Final = KIND_NUMBERS["note"]
 _INDEX_TEXT_CHARS: Final = 80
@@ -503,6 +505,8 @@ class ServiceMemory(MemoryService):
         self._check_open()
         weights = (_read_number("weight_fts", weight_fts), _read_number("weight_vec", weight_vec))
         ranking = replace(PLAIN, weights=weights, damping=_read_count("rrf_k", rrf_k))
+        if rrf_k > RRF_K_MAX:
+            raise UsageError(f"rrf_k must be at most {RRF_K_MAX}: beyond it all ranks count alike")
         vector = self._parse_vector(query_vec)
         request = _build_request(query, mode="hybrid", limit=limit, ranking=ranking, vector=vector)
         extra: dict[str, JsonValue] = {"weight_fts": weights[0], "weight_vec": weights[1], "rrf_k": rrf_k}
@@ -511,7 +515,7 @@ class ServiceMemory(MemoryService):
     def _parse_vector(self, values: Sequence[float]) -> list[float]:
         try:
             vector = np.asarray(values, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise UsageError("query_vec must be a sequence of numbers") from None
         if vector.ndim != 1 or not len(vector) or not np.isfinite(vector).all():
             raise UsageError("query_vec must be a sequence of finite numbers, at least one")

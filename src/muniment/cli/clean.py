@@ -27,7 +27,7 @@ def clean(
     ] = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Rewrite the files so that no byte of what was erased is left.
+    """Rewrite the files without a byte of what was erased.
 
     Writers wait meanwhile, about 5 s per GB. Plain lines: completed and pending with receipt ids, then size with the
     bytes before and after. The exit code is 75 if something held it back; what was erased stays unreachable.

@@ -11,7 +11,7 @@ from muniment.errors import UsageError
 
 
 def reindex(archive: ArchiveOption = None, embedder: EmbedderOption = None, as_json: JsonOption = False) -> None:
-    """Give every item of the archive a vector of the embedder's model.
+    """Give every item a vector of the embedder's model.
 
     Until it ends, searches go on with the model from before. When it was cut short, run it again: it goes on where it
     was. The plain line has the word embedded, the number of items that had no vector yet, and the model's name.

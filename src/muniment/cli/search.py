@@ -168,7 +168,7 @@ def _parse_condition(text: str | None) -> object:
     except (ValueError, RecursionError) as error:
         raise UsageError(f"--where is not JSON: {error}") from None
     if not isinstance(condition, dict):
-        raise UsageError('--where is a JSON object, as {"priority": {"gte": 2}}')
+        raise UsageError('--where is a JSON object, as {"priority": {"ge": 2}}')
     return cast("object", condition)
 
 
