@@ -58,7 +58,7 @@ def audit_report(
     limit: LimitOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Look for what one would tidy up: secrets, repetition, old age.
+    """Look for secrets, repetition and what nobody needs.
 
     Of a whole tenant, or with --subject or --unscoped of one scope. A secret itself is never printed, only its kind
     and place. Plain lines have the fields kind, tenant, subject, seq, id and detail. The exit code is 1 if there are

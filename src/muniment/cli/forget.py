@@ -41,10 +41,10 @@ def forget(
 ) -> int:
     """Destroy the content of single events, for good.
 
-    They may be messages, documents, notes and recalls. Of a note with a key every version goes. The envelopes
-    stay in the ledger, so that it still verifies, and an erasure says what was destroyed. Either all of the events are known, or nothing is destroyed. Plain lines have
-    the fields action, state, events, receipt id and ledger id; the exit code is 75 if the files could not be cleaned
-    yet.
+    They may be messages, documents, notes and recalls. Of a note with a key every version goes. The envelopes stay in
+    the ledger, so that it still verifies, and an erasure says what was destroyed. Either all of the events are known,
+    or nothing is destroyed. Plain lines have the fields action, state, events, receipt id and ledger id; the exit
+    code is 75 if the files could not be cleaned yet.
     """
     out = Output(as_json=as_json)
     markers = check_markers(verify, later)

@@ -31,7 +31,7 @@ def index(
     ] = 50,
     as_json: JsonOption = False,
 ) -> None:
-    """Print the index that a model is shown, a line for each note.
+    """Print the index of notes that a model is shown.
 
     A line has key or id, subject, labels and summary; those used last come first. It is of the whole tenant without
     --subject and --unscoped. Nothing is recorded, for it hands out no memory.
