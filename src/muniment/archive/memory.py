@@ -21,6 +21,7 @@ from muniment.archive.arguments import (
     parse_texts,
 )
 from muniment.archive.cleaning import CleanStep, check_clean_step, finish
+from muniment.archive.collector import collector_paused
 from muniment.archive.engine import Engine, NoLedgerError
 from muniment.archive.eraser import Destroyed, Eraser, nothing_to_erase
 from muniment.archive.ledger import Ledger, kind_numbers, tier_numbers
@@ -340,7 +341,8 @@ class Memory(Ledger):
         if request_id is not None:
             check_request_id(request_id)
         tokenizer = self._engine.tokenizer
-        drafts = [draft(event, tokenizer) for event in events]
+        with collector_paused(if_many=len(events)):
+            drafts = [draft(event, tokenizer) for event in events]
         embedded = self._embed(events, on_embed_error)
         durable = not all(isinstance(event, Recall) for event in events)
         with self._engine.storage.transaction(self._scope, self._engine.new_ledger(), durable=durable) as tx:
@@ -355,7 +357,8 @@ class Memory(Ledger):
                 return [found]
             if build is not None:
                 drafts = [_rebuilt(drafts[0], build(writer), self._engine)]
-            stored = writer.append(drafts)
+            with collector_paused(if_many=len(drafts)):
+                stored = writer.append(drafts)
             _keep_vectors(tx, embedded, len(stored))
             if request_id is not None:
                 writer.keep_answer(request_id, call, stored)
