@@ -739,7 +739,7 @@ class SqliteMemory(ServiceMemory):
         if on_embed_error not in ("raise", "keyword"):
             raise UsageError(f"on_embed_error is 'raise' or 'keyword', not {on_embed_error!r}")
         embedder = _build_embedder(embedding_fn, dimension)
-        archive = open_archive(_prepare_path(path), embedder=embedder, on_embed_error=on_embed_error)
+        archive = open_archive(_prepare_path(path), embedder=embedder, on_embed_error=on_embed_error, fulltext=True)
         super().__init__(archive, _DEFAULT_TENANT)
         self._dimension = dimension
 

@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Final, Literal, Self
 from uuid import UUID
 
+from muniment.archive import fulltext
 from muniment.archive.arguments import parse_instant
 from muniment.archive.cleaning import CLEAN_WAIT_S, CleanStep, check_clean_step, clean_archive
 from muniment.archive.engine import Engine
@@ -219,6 +220,25 @@ class Archive:
         for scope in scopes:
             drop_other_vectors(self._engine, scope, model)
         return made
+
+    # --- Full text ----------------------------------------------------------------------------------------------------
+
+    @property
+    def has_fulltext(self) -> bool:
+        """Whether an index of words over all scopes is kept."""
+        return fulltext.is_wanted(self._engine)
+
+    def set_fulltext(self, wanted: bool) -> None:
+        """Build the index of words over all scopes, or drop it; the archive's settings say so from then on.
+
+        It makes searches of a whole tenant fast and changes nothing that they find. Others may write meanwhile. Call
+        it again after it was cut short: it goes on.
+
+        Cost: about 30 µs an item to build.
+        """
+        if wanted not in (True, False):
+            raise UsageError(f"full text is wanted or not: True or False, not {wanted!r}")
+        fulltext.keep(self._engine, wanted)
 
     # --- Destroying ---------------------------------------------------------------------------------------------------
 

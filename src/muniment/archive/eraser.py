@@ -8,18 +8,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final, Literal
 from uuid import UUID
 
 from muniment.archive.arguments import build_event
 from muniment.archive.chooser import Chooser
 from muniment.archive.engine import Engine
-from muniment.archive.reader import read_in_chunks
+from muniment.archive.reader import READ_CHUNK, read_in_chunks
 from muniment.archive.writer import Writer
 from muniment.core.canonical import KIND_NUMBERS, from_us, kind_name, to_us
 from muniment.core.merkle import root_of, unpack_edge
-from muniment.core.project import draft
-from muniment.model.event import Erasure, Note, Recall
+from muniment.core.project import analyse_event, draft
+from muniment.model.event import CONTENT_KINDS, ErasedEvent, Erasure, Note, Recall
 from muniment.model.limits import FACT_CHARS_MAX, TARGETS_MAX
 from muniment.model.receipt import Action, Receipt
 from muniment.model.report import LedgerHead
@@ -34,12 +35,15 @@ from muniment.model.rows import (
     PendingClean,
     SetUses,
     StoredEvent,
+    TextRow,
+    UnindexText,
     Use,
 )
 from muniment.ports.storage import Transaction
 
 _NOTE: Final = KIND_NUMBERS["note"]
 _RECALL: Final = KIND_NUMBERS["recall"]
+_CONTENT: Final = frozenset(KIND_NUMBERS[kind] for kind in CONTENT_KINDS)
 
 
 @dataclass(slots=True)
@@ -75,6 +79,7 @@ class Eraser(Chooser):
         items = self._tx.find_items(seqs)
         touched = self._touched_roots(rows, items)
         facts = sum(self._is_fact(row, items.get(row.seq)) for row in rows)
+        self._unindex(rows)
         self._tx.apply([EraseEvents([(row.seq, row.event_id) for row in rows])])
         self._mend_chains(items.values())
         self._recount(touched)
@@ -109,6 +114,10 @@ class Eraser(Chooser):
                 markers.extend(markers_of(row))
                 if row.kind == _NOTE:
                     facts += self._is_fact(row, self._tx.find_items([row.seq]).get(row.seq))
+        if self._tx.keeps_text:
+            rows = iter(read_in_chunks(self._tx, EventFilter(kinds=_CONTENT)))
+            while chunk := list(islice(rows, READ_CHUNK)):
+                self._unindex(chunk)
         now_us = self._engine.clock()
         erasure = Erasure(
             id=self._engine.new_id(),
@@ -122,6 +131,18 @@ class Eraser(Chooser):
         receipt = self._receipt("erase", (), before, self._tx.head, counts, reason, requested_by, facts, whole=True)
         self._tx.apply([AwaitClean(_pending_of(receipt, before))])
         return Destroyed(receipt, markers)
+
+    def _unindex(self, rows: Iterable[StoredEvent]) -> None:
+        """Take these events out of full text, while their content still says by which terms they stand there."""
+        if not self._tx.keeps_text:
+            return
+        going = self.reader.decode([row for row in rows if row.kind in _CONTENT and row.body is not None])
+        texts = [
+            TextRow(event.seq, analyse_event(event, self._engine.tokenizer))
+            for event in going
+            if not isinstance(event, ErasedEvent) and event.seq is not None
+        ]
+        self._tx.apply([UnindexText(texts)])
 
     def _is_fact(self, row: StoredEvent, item: ItemRow | None) -> bool:
         """Whether the facts contract shows or hides it as a fact: a core note of 1 to 4,096 characters (F20)."""

@@ -4,12 +4,15 @@ Scope by scope through the same index and scorer, with the statistics of the who
 two legs are merged by rank, because a mean of scores would need the best and worst of all scopes at once. Memory is
 bounded by the index cache and the candidates.
 
+Where the archive keeps full text, it names the items that hold a word of the query, and only those are read and scored;
+what is found, and with which score, is the same (`tests/property/test_fulltext.py`).
+
 Source: `engine.md` E8, E17; `service.md` S9, S12.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final
@@ -18,12 +21,15 @@ from uuid import UUID
 from pydantic import JsonValue
 
 from muniment.archive.engine import Engine, NoLedgerError
+from muniment.archive.fulltext import VERSION
 from muniment.archive.search import Answer, Searcher, SearchRequest
+from muniment.core.candidates import TextScorer
 from muniment.core.fuse import fuse_reciprocal
-from muniment.core.ranking import LEG_FACTOR, Found, Query, Statistics, build_query
+from muniment.core.ranking import LEG_FACTOR, Filter, Found, Query, Statistics, build_query
 from muniment.core.text import query_terms
 from muniment.model.hit import Hit
-from muniment.model.limits import PAGE_MAX
+from muniment.model.limits import PAGE_MAX, QUERY_TERMS_MAX, SEQ_MAX
+from muniment.model.rows import ItemRow, TextMatches
 from muniment.model.scope import Scope
 from muniment.ports.storage import Snapshot
 
@@ -52,6 +58,68 @@ class _Candidate:
 _LEGS: Final = ("keyword", "vector")
 
 
+_BATCH: Final = 64
+"""Proposed rows that are read first; each further round reads twice as many."""
+
+
+def _statistics_of(matches: TextMatches) -> Statistics | None:
+    """None where there is nothing to rank."""
+    if not matches.documents or not matches.length:
+        return None
+    return Statistics(matches.documents, matches.length, tuple(map(len, matches.places)))
+
+
+class _Matching:
+    """Reads and scores the rows that full text proposes."""
+
+    def __init__(self, engine: Engine, scopes: Mapping[int, Scope], request: SearchRequest, scorer: TextScorer) -> None:
+        self._engine = engine
+        self._scopes = scopes
+        self._request = request
+        self._scorer = scorer
+        self._searcher = Searcher(engine)
+        self._terms = query_terms(request.query, engine.tokenizer)
+        self._filters: dict[int, Filter] = {}
+
+    def score(self, places: Iterable[int]) -> Iterator[_Candidate]:
+        """Those of the rows at these places that may be hits."""
+        by_scope: dict[int, list[int]] = {}
+        for place in places:
+            by_scope.setdefault(place >> 32, []).append(place & SEQ_MAX)
+        for scope_no, seqs in by_scope.items():
+            scope = self._scopes.get(scope_no)
+            if scope is not None:  # else it was erased since
+                yield from self._score_scope(scope_no, scope, seqs)
+
+    def _score_scope(self, scope_no: int, scope: Scope, seqs: Sequence[int]) -> Iterator[_Candidate]:
+        with self._engine.storage.snapshot(scope) as view:
+            if view is None or view.head.scope_no != scope_no:
+                return
+            rows, where = view.find_items(seqs), self._filter(view)
+            wanted = self._engine.hashes_of(view.head).term_hasher.numbers_of(self._terms)
+            for row in rows.values():
+                if self._is_visible(row) and where.admits(row):
+                    score = self._scorer.score(row.terms, wanted)
+                    if score > 0.0:
+                        found = Found(row.seq, score, {"keyword": score})
+                        yield _Candidate(scope_no, scope, view.head.ledger_id, found)
+
+    def _is_visible(self, row: ItemRow) -> bool:
+        population = self._request.population
+        hidden = row.deleted_seq is not None or row.superseded_seq is not None
+        return not hidden and (population is None or row.kind in population)
+
+    def _filter(self, view: Snapshot) -> Filter:
+        """Worked out once per scope: labels and metadata are looked up note by note."""
+        where = self._filters.get(view.head.scope_no)
+        if where is None:
+            where = self._searcher.filter(view, self._request)
+            if where.seqs is not None:
+                where = replace(where, seqs=frozenset(where.seqs))
+            self._filters[view.head.scope_no] = where
+        return where
+
+
 class TenantSearcher:
     """One search over all scopes of a tenant."""
 
@@ -67,9 +135,19 @@ class TenantSearcher:
         model_no, vector = (
             self._searcher.embed(None, request) if self._searcher.reads_vectors(request) else (None, None)
         )
-        statistics = self._sum_statistics(request, model_no)
-        legs = self._rank_legs(request, model_no, vector, statistics)
+        matches = self._find_text(request)
+        statistics = self._sum_statistics(request, model_no) if matches is None else _statistics_of(matches)
+        legs = self._rank_legs(request, model_no, vector, statistics, matches)
         return self._read_hits(self._fuse(legs, request), request)
+
+    def _find_text(self, request: SearchRequest) -> TextMatches | None:
+        """What full text proposes; None where there is none, or where scores need more than the rows it proposes."""
+        if request.mode == "vector" or request.ranking.context is not False or request.ranking.speakers:
+            return None
+        terms = query_terms(request.query, self._engine.tokenizer)
+        if not 0 < len(terms) <= QUERY_TERMS_MAX:  # of more, each scope's index picks the rarest that it holds
+            return None
+        return self._engine.storage.find_text(self._tenant, terms, version=VERSION, kinds=request.population)
 
     def _scopes(self) -> Iterator[tuple[int, Scope]]:
         after = 0
@@ -97,7 +175,12 @@ class TenantSearcher:
         return total if total is not None and total.documents and total.length else None
 
     def _rank_legs(
-        self, request: SearchRequest, model_no: int | None, vector: bytes | None, statistics: Statistics | None
+        self,
+        request: SearchRequest,
+        model_no: int | None,
+        vector: bytes | None,
+        statistics: Statistics | None,
+        matches: TextMatches | None,
     ) -> Mapping[str, list[_Candidate]]:
         """The best candidates of each leg over all scopes, best first."""
         most = request.limit if vector is None or statistics is None else LEG_FACTOR * request.limit
@@ -108,6 +191,11 @@ class TenantSearcher:
             if there and weights[leg] > 0
         ]
         legs: dict[str, list[_Candidate]] = {leg: [] for leg in wanted}
+        if "keyword" in wanted and matches is not None and statistics is not None:
+            legs["keyword"] = self._rank_matches(matches, statistics, request, most)
+            wanted.remove("keyword")
+        if not wanted:
+            return legs
         for scope_no, scope in self._scopes():
             with self._engine.storage.snapshot(scope) as view:
                 if view is None:
@@ -131,6 +219,27 @@ class TenantSearcher:
                     candidates.sort(key=lambda one: one.order)
                     del candidates[most:]
         return {leg: sorted(candidates, key=lambda one: one.order)[:most] for leg, candidates in legs.items()}
+
+    def _rank_matches(
+        self, matches: TextMatches, statistics: Statistics, request: SearchRequest, most: int
+    ) -> list[_Candidate]:
+        """The keyword leg from what full text proposes: rows in falling order of what they can score at best.
+
+        Once there are enough hits, and no row that was not read yet can score as high as the last of them, it is done.
+        """
+        scorer = TextScorer.build(statistics)
+        places, bounds = scorer.bound(matches.places)
+        matching = _Matching(self._engine, dict(self._scopes()), request, scorer)
+        best: list[_Candidate] = []
+        done, batch = 0, _BATCH
+        while done < len(places) and most > 0:
+            if len(best) == most and bounds[done] < best[-1].found.score:
+                break
+            best.extend(matching.score(places[done : done + batch].tolist()))
+            best.sort(key=lambda one: one.order)
+            del best[most:]
+            done, batch = done + batch, 2 * batch
+        return best
 
     def _fuse(self, legs: Mapping[str, list[_Candidate]], request: SearchRequest) -> list[_Candidate]:
         if len(legs) < 2:

@@ -39,9 +39,11 @@ from muniment.model.rows import (
     CountUses,
     Head,
     HideItems,
+    IndexText,
     ItemRow,
     NewEvent,
     SupersedeItem,
+    TextRow,
     Use,
 )
 
@@ -231,6 +233,7 @@ class Projector:
         self._known = known
         self._changes: list[Change] = []
         self._items: list[ItemRow] = []
+        self._texts: list[TextRow] = []
 
     def link(self, event: Event) -> Event:
         """The event with the links that only the store sets: a keyed note supersedes the live note of its key."""
@@ -271,6 +274,7 @@ class Projector:
                 root_seq, created_us = self._take_key(event, event.key, seq, timestamp_us)
         self._known.seqs_by_id[event.id] = seq
         self._known.roots_by_id[event.id] = root_seq
+        self._texts.append(TextRow(seq, terms))
         self._items.append(
             ItemRow(
                 seq=seq,
@@ -328,6 +332,9 @@ class Projector:
     def changes(self) -> list[Change]:
         """What follows from the events taken in since the last call."""
         self._flush()
+        if self._texts:
+            self._changes.append(IndexText(self._texts))
+            self._texts = []
         changes, self._changes = self._changes, []
         return changes
 

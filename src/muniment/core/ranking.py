@@ -6,16 +6,14 @@ beside them are recall@10 on the former, remeasured by `bench/retrieval.py`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
 
 from muniment.core.fuse import RANK_DAMPING, check_weights
 from muniment.core.text import TermHasher, Tokenizer, asker_names, possible_names, query_terms, speaks_to_another
 from muniment.errors import UsageError
+from muniment.model.rows import ItemRow
 
 WEIGHTS_CONVEX: Final = (0.4, 0.6)
 """Keywords and vectors. With 0.3 or 0.5 for keywords every set and model stays within 0.5 %."""
@@ -92,8 +90,19 @@ class Filter:
     """Inclusive."""
     until_us: int | None = None
     """Exclusive: intervals are half-open."""
-    seqs: Sequence[int] | NDArray[np.int64] | None = None
+    seqs: Collection[int] | None = None
     """The seqs that passed what an index knows nothing of: labels, metadata."""
+
+    def admits(self, row: ItemRow) -> bool:
+        """Whether that one item passes."""
+        return (
+            (self.kinds is None or row.kind in self.kinds)
+            and (self.tiers is None or row.tier in self.tiers)
+            and (self.session is None or row.session_hash == self.session)
+            and (self.since_us is None or row.timestamp_us >= self.since_us)
+            and (self.until_us is None or row.timestamp_us < self.until_us)
+            and (self.seqs is None or row.seq in self.seqs)
+        )
 
 
 EVERYTHING: Final = Filter()

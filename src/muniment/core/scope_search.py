@@ -304,7 +304,7 @@ def _allowed(state: State, where: Filter) -> NDArray[np.bool_] | None:
     if where.until_us is not None:
         passed.append(state.column("timestamp_us") < where.until_us)
     if where.seqs is not None:
-        passed.append(np.isin(state.column("seq"), np.asarray(where.seqs, dtype=np.int64)))
+        passed.append(np.isin(state.column("seq"), np.fromiter(where.seqs, np.int64)))
     return np.logical_and.reduce(passed) if passed else None
 
 

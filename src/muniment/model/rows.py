@@ -159,6 +159,24 @@ class ScopeRow(NamedTuple):
     erased_us: int | None = None
 
 
+class TextRow(NamedTuple):
+    """An item as full text finds it."""
+
+    seq: int
+    terms: Sequence[str]
+    """The analysed terms, repeats included."""
+
+
+class TextMatches(NamedTuple):
+    """What full text knows of a query in the visible items of a tenant, all from one moment."""
+
+    documents: int
+    length: int
+    """All their terms together."""
+    places: Sequence[Sequence[int]]
+    """Of each term, where the items are that hold it, ascending: `scope_no << 32 | seq`."""
+
+
 class PendingClean(NamedTuple):
     """An erasure whose bytes the files may still hold."""
 
@@ -203,6 +221,23 @@ class StorageStats(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class AddItems:
     rows: Sequence[ItemRow]
+
+
+@dataclass(frozen=True, slots=True)
+class IndexText:
+    """Let full text find these items; an item that it finds already stays as it is.
+
+    Nothing happens where the archive keeps no full text.
+    """
+
+    rows: Sequence[TextRow]
+
+
+@dataclass(frozen=True, slots=True)
+class UnindexText:
+    """Let full text forget these items. The terms must be those that were indexed: an index is undone by its terms."""
+
+    rows: Sequence[TextRow]
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,6 +334,8 @@ class AwaitClean:
 
 Change = (
     AddItems
+    | IndexText
+    | UnindexText
     | HideItems
     | SupersedeItem
     | CountUses

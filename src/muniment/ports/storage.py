@@ -25,9 +25,9 @@ Laws, each proved on every adapter by `muniment.testing.storage`:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar, Final, Protocol, runtime_checkable
 
 from muniment.model.rows import (
     Change,
@@ -45,9 +45,13 @@ from muniment.model.rows import (
     StorageStats,
     StoredEvent,
     StoredRequest,
+    TextMatches,
     Use,
 )
 from muniment.model.scope import Scope
+
+FULLTEXT: Final = "fulltext"
+"""The setting that says how full text stands: absent or `off`, `building <version>`, `on <version>`."""
 
 
 class Snapshot(Protocol):
@@ -113,6 +117,11 @@ class Snapshot(Protocol):
 
 class Transaction(Snapshot, Protocol):
     """The one writer of a ledger: its head is locked until the block ends."""
+
+    @property
+    def keeps_text(self) -> bool:
+        """Whether the archive keeps full text, so that `IndexText` and `UnindexText` mean something."""
+        ...
 
     def append(self, events: Sequence[NewEvent], edge: bytes) -> None:
         """Store the events at the end of the ledger and move its head.
@@ -196,6 +205,27 @@ class Storage(Protocol):
     def find_settings(self) -> Mapping[str, str]: ...
 
     def keep_setting(self, name: str, value: str) -> None: ...
+
+    def begin_text(self, version: str) -> None:
+        """Keep full text from now on, by the terms of that version of the analyser; `FULLTEXT` says `building`.
+
+        What was kept under another version is forgotten; under the same one, nothing happens.
+        """
+        ...
+
+    def finish_text(self, version: str) -> None:
+        """Take note that every item is in the full text of that version; `FULLTEXT` says `on`."""
+        ...
+
+    def drop_text(self) -> None:
+        """Forget the full text and keep none from now on; `FULLTEXT` says `off`."""
+        ...
+
+    def find_text(
+        self, tenant: str, terms: Sequence[str], *, version: str, kinds: Collection[int] | None = None
+    ) -> TextMatches | None:
+        """Which visible items of the tenant hold each term; None without a finished full text of that version."""
+        ...
 
     def stats(self) -> StorageStats: ...
 

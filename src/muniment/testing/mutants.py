@@ -10,7 +10,7 @@ no test finds means that the suite would let an adapter with that fault pass.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any, ClassVar, Final, TypeVar, cast
@@ -53,6 +53,8 @@ from muniment.model.rows import (
     StoredEvent,
     StoredRequest,
     SupersedeItem,
+    TextMatches,
+    UnindexText,
     VectorRow,
 )
 from muniment.model.scope import Scope
@@ -783,6 +785,27 @@ class HidesWhatWasErased(StorageOver):
                     for change in changes
                 ]
             )
+
+
+class KeepsErasedText(StorageOver):
+    """Leaves the text of what was erased in full text."""
+
+    breaks = "law_13"
+
+    class View(ViewOver):
+        def apply(self, changes: Sequence[Change]) -> None:
+            self.inner.apply([change for change in changes if not isinstance(change, UnindexText)])
+
+
+class FindsTextOfAnyKind(StorageOver):
+    """Finds items by text whatever their kind."""
+
+    breaks = "archive_finds"
+
+    def find_text(
+        self, tenant: str, terms: Sequence[str], *, version: str, kinds: Collection[int] | None = None
+    ) -> TextMatches | None:
+        return self.inner.find_text(tenant, terms, version=version)
 
 
 class KeepsErasedItems(StorageOver):

@@ -45,6 +45,7 @@ from muniment.model.rows import (
     EventFilter,
     HideItems,
     IndexRow,
+    IndexText,
     ItemFilter,
     KeepRequest,
     KeepVectors,
@@ -55,6 +56,9 @@ from muniment.model.rows import (
     SetUses,
     StoredRequest,
     SupersedeItem,
+    TextMatches,
+    TextRow,
+    UnindexText,
     Use,
     VectorRow,
 )
@@ -640,6 +644,10 @@ class StorageContract:
             lambda: storage.keep_model("model", 2, b"pp"),
             lambda: storage.find_settings(),
             lambda: storage.keep_setting("name", "value"),
+            lambda: storage.begin_text("1"),
+            lambda: storage.finish_text("1"),
+            lambda: storage.drop_text(),
+            lambda: storage.find_text("acme", ["term"], version="1"),
             lambda: storage.stats(),
             lambda: storage.check(),
         ]
@@ -1401,6 +1409,42 @@ class StorageContract:
         for name, value in [("read_audit", "on"), ("analyser", ""), ("read_audit", "off")]:
             storage.keep_setting(name, value)
         assert storage.find_settings() == {"read_audit": "off", "analyser": ""}
+
+    def test_archive_finds_visible_items_by_text(self, storage: Storage) -> None:
+        texts = [TextRow(seq, terms) for seq, terms in enumerate([["a", "b"], ["b", "b"], ["日本"], ["a"]])]
+        rows = [build_item(0), build_item(1, "message"), build_item(2), build_item(3)]
+        write(storage, OTHER, *[say() for _ in range(4)], changes=[AddItems(rows), IndexText(texts)])
+        assert storage.find_text("acme", ["a"], version="1") is None
+        storage.begin_text("1")
+        assert storage.find_text("acme", ["a"], version="1") is None
+        with storage.transaction(OTHER, fresh()) as tx:
+            assert tx.keeps_text
+            first = tx.head.scope_no << 32
+            tx.apply([IndexText(texts[:2]), IndexText(texts), HideItems([3], 4)])
+        storage.finish_text("1")
+        storage.begin_text("1")  # what is there stays
+        found = storage.find_text(OTHER.tenant, ["b", "日本", "a", "c"], version="1")
+        assert found is not None
+        assert found.documents == 3
+        assert found.length == sum(len(row.terms) // 8 for row in rows[:3])
+        assert [list(places) for places in found.places] == [[first, first + 1], [first + 2], [first], []]
+        narrowed = storage.find_text(OTHER.tenant, ["b"], version="1", kinds={1})
+        assert narrowed is not None
+        assert (narrowed.documents, [list(places) for places in narrowed.places]) == (1, [[first + 1]])
+        assert storage.find_text("nobody", ["b"], version="1") == TextMatches(0, 0, [[]])
+        assert storage.find_text(OTHER.tenant, ["b"], version="2") is None
+        storage.drop_text()
+        assert storage.find_text(OTHER.tenant, ["b"], version="1") is None
+
+    def test_law_13_text_that_is_not_taken_out_is_noticed(self, storage: Storage) -> None:
+        storage.begin_text("1")
+        text = TextRow(0, ["a", "b"])
+        rows = write(storage, SCOPE, say(), say(), changes=[AddItems([build_item(0)]), IndexText([text])])
+        write(storage, SCOPE, changes=[UnindexText([text]), EraseEvents([(0, rows[0].event_id)])])
+        assert storage.check() == []
+        rows = write(storage, SCOPE, say(), changes=[AddItems([build_item(2)]), IndexText([text._replace(seq=2)])])
+        write(storage, SCOPE, changes=[EraseEvents([(2, rows[0].event_id)])])
+        assert storage.check() != []
 
     def test_archive_counts_what_it_holds(self, storage: Storage) -> None:
         fill(storage, SCOPE)

@@ -6,7 +6,7 @@ block ends, so a snapshot is nothing but a reference to the ledger that was in p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from threading import Lock, get_ident
@@ -28,6 +28,7 @@ from muniment.model.rows import (
     Head,
     HideItems,
     IndexRow,
+    IndexText,
     ItemFilter,
     ItemRow,
     KeepRequest,
@@ -44,11 +45,13 @@ from muniment.model.rows import (
     StoredEvent,
     StoredRequest,
     SupersedeItem,
+    TextMatches,
+    UnindexText,
     Use,
     VectorRow,
 )
 from muniment.model.scope import Scope
-from muniment.ports.storage import Snapshot, Transaction
+from muniment.ports.storage import FULLTEXT, Snapshot, Transaction
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -74,6 +77,8 @@ class _Ledger:
     vectors: dict[tuple[int, int], VectorRow] = field(default_factory=dict[tuple[int, int], VectorRow])
     """By seq and model."""
     requests: dict[bytes, StoredRequest] = field(default_factory=dict[bytes, StoredRequest])
+    texts: dict[int, tuple[str, ...]] = field(default_factory=dict[int, tuple[str, ...]])
+    """The terms of each item, where full text is kept."""
 
     def copy(self) -> _Ledger:
         """A ledger that can be changed without changing this one: the rows themselves are immutable."""
@@ -86,6 +91,7 @@ class _Ledger:
             dict(self.uses),
             dict(self.vectors),
             dict(self.requests),
+            dict(self.texts),
         )
 
 
@@ -121,7 +127,7 @@ class MemoryStorage:
             before = self._ledgers.get(scope)
             number = len(self._ledgers) + len(self._nameless) + 1
             ledger = _begin(number, fresh) if before is None else before.copy()
-            view = _MemoryTransaction(ledger, self._check_open, dict(self._pending))
+            view = _MemoryTransaction(ledger, self._check_open, dict(self._pending), self._text_state() != "off")
             try:
                 yield view
             finally:
@@ -241,6 +247,43 @@ class MemoryStorage:
         with self._exclusive():
             self._settings = {**self._settings, name: value}
 
+    def _text_state(self) -> str:
+        return self._settings.get(FULLTEXT, "off")
+
+    def begin_text(self, version: str) -> None:
+        self._check_open()
+        if self._text_state() not in (f"building {version}", f"on {version}"):
+            self._forget_texts(f"building {version}")
+
+    def finish_text(self, version: str) -> None:
+        self._check_open()
+        if self._text_state() == f"building {version}":
+            self.keep_setting(FULLTEXT, f"on {version}")
+
+    def drop_text(self) -> None:
+        self._forget_texts("off")
+
+    def _forget_texts(self, state: str) -> None:
+        with self._exclusive():
+            self._ledgers = {scope: replace(ledger, texts={}) for scope, ledger in self._ledgers.items()}
+            self._settings = {**self._settings, FULLTEXT: state}
+
+    def find_text(
+        self, tenant: str, terms: Sequence[str], *, version: str, kinds: Collection[int] | None = None
+    ) -> TextMatches | None:
+        self._check_open()
+        if self._text_state() != f"on {version}":
+            return None
+        ledgers = [ledger for scope, ledger in self._ledgers.items() if scope.tenant == tenant]
+        items = {
+            ledger.head.scope_no << 32 | row.seq: (row, ledger.texts.get(row.seq, ()))
+            for ledger in ledgers
+            for row in ledger.items.values()
+            if _is_live(row) and (kinds is None or row.kind in kinds)
+        }
+        places = [sorted(place for place, (_, text) in items.items() if term in text) for term in terms]
+        return TextMatches(len(items), sum(len(row.terms) // 8 for row, _ in items.values()), places)
+
     def stats(self) -> StorageStats:
         self._check_open()
         ledgers = self._every_ledger()
@@ -255,7 +298,8 @@ class MemoryStorage:
 
     def check(self) -> list[str]:
         self._check_open()
-        return []
+        strays = sum(len(ledger.texts.keys() - ledger.items.keys()) for ledger in self._every_ledger())
+        return [f"{strays} rows of full text belong to no item"] if strays else []
 
     def close(self) -> None:
         self._closed = True
@@ -361,8 +405,11 @@ class _MemorySnapshot:
 class _MemoryTransaction(_MemorySnapshot):
     """A snapshot of a copy, and the writes that change this copy."""
 
-    def __init__(self, ledger: _Ledger, check_open: Callable[[], None], pending: dict[bytes, PendingClean]) -> None:
+    def __init__(
+        self, ledger: _Ledger, check_open: Callable[[], None], pending: dict[bytes, PendingClean], keeps_text: bool
+    ) -> None:
         super().__init__(ledger, check_open)
+        self.keeps_text = keeps_text
         self.pending = pending
         """What waits for a clean step, of the whole archive."""
 
@@ -388,7 +435,8 @@ class _MemoryTransaction(_MemorySnapshot):
     def apply(self, changes: Sequence[Change]) -> None:
         ledger = self._ledger
         for change in changes:
-            _apply(ledger, self.pending, change)
+            if self.keeps_text or not isinstance(change, IndexText):
+                _apply(ledger, self.pending, change)
 
 
 # --- Pure parts -------------------------------------------------------------------------------------------------------
@@ -414,6 +462,12 @@ def _apply(ledger: _Ledger, awaited: dict[bytes, PendingClean], change: Change) 
         case AddItems(rows):
             for row in rows:
                 _insert(ledger.items, row.seq, row)
+        case IndexText(texts):
+            for text in texts:
+                ledger.texts.setdefault(text.seq, tuple(text.terms))
+        case UnindexText(texts):
+            for text in texts:
+                ledger.texts.pop(text.seq, None)
         case HideItems(seqs, at_seq):
             for row in _pick(ledger.items, seqs).values():
                 if row.deleted_seq is None:

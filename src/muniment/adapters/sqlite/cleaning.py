@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from muniment.adapters.sqlite import fulltext
 from muniment.adapters.sqlite.connection import Database
 from muniment.adapters.sqlite.statements import STATEMENTS
 from muniment.errors import StorageBusyError, StorageError, StorageFullError
@@ -39,7 +40,7 @@ def clean_file(database: Database, path: str | None, *, markers: Sequence[bytes]
     pending = read_pending(database)
     size_before = _size_of(path)
     blocked = _rewrite(database) or _empty_log(database, wait_s)
-    orphans = database.integer(STATEMENTS["count_orphans"])
+    orphans = database.integer(STATEMENTS["count_orphans"]) + fulltext.count_strays(database)
     free_pages = database.integer("PRAGMA freelist_count")
     searched = _affordable(markers, _size_of(path))
     hits = _search(files_of(path), searched)
@@ -67,6 +68,7 @@ def _copies_of(path: Path) -> tuple[str, ...]:
 def _rewrite(database: Database) -> str | None:
     """Write the live rows anew; why that could not be done, if it could not."""
     try:
+        fulltext.optimize(database)
         database.run("VACUUM")
     except (StorageBusyError, StorageFullError) as error:
         return f"the file could not be rewritten: {error}"

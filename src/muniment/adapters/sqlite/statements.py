@@ -22,6 +22,12 @@ STATEMENTS: Final = _read_statements()
 SCHEMA: Final = (_FOLDER / "schema.sql").read_text("utf-8")
 """Everything a new archive is made of."""
 
+FULLTEXT_TABLES: Final = (_FOLDER / "fulltext.sql").read_text("utf-8")
+"""What full text is made of."""
+
+DROP_FULLTEXT: Final = (_FOLDER / "drop_fulltext.sql").read_text("utf-8")
+"""Takes it away again, whatever of it is there."""
+
 
 def read_migrations() -> Mapping[int, str]:
     """The script that leads to a schema version from the one before, by the version it leads to."""

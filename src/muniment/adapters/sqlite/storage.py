@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import ClassVar, Final, Literal
 
 import apsw
 
+from muniment.adapters.sqlite import fulltext
 from muniment.adapters.sqlite.cleaning import clean_file, files_of, read_pending
 from muniment.adapters.sqlite.connection import SQLITE_VERSION_MIN, Binding, Database, Synchronous, connect
 from muniment.adapters.sqlite.erasure_log import ErasureLog
@@ -28,7 +29,16 @@ from muniment.errors import (
     UnsupportedError,
     UsageError,
 )
-from muniment.model.rows import CleanOutcome, Head, ModelRow, NewLedger, PendingClean, ScopeRow, StorageStats
+from muniment.model.rows import (
+    CleanOutcome,
+    Head,
+    ModelRow,
+    NewLedger,
+    PendingClean,
+    ScopeRow,
+    StorageStats,
+    TextMatches,
+)
 from muniment.model.scope import Scope
 
 Durability = Literal["full", "normal"]
@@ -136,6 +146,20 @@ class SqliteStorage:
                 raise
 
     @contextmanager
+    def _writing_alone(self) -> Generator[Database]:
+        """The writer connection in a transaction of no ledger, which commits when the block ends."""
+        with self._exclusive():
+            writer = self._writer
+            self._set_synchronous("FULL")
+            writer.run("BEGIN IMMEDIATE")
+            try:
+                yield writer
+                writer.run("COMMIT")
+            except BaseException:
+                writer.roll_back()
+                raise
+
+    @contextmanager
     def _exclusive(self) -> Generator[None]:
         """The writer connection, for one thread at a time."""
         self._check_open()
@@ -160,13 +184,19 @@ class SqliteStorage:
 
     @contextmanager
     def snapshot(self, of: Scope | bytes) -> Generator[SqliteSnapshot | None]:
+        with self._viewing() as reader:
+            head = _find_head(reader, of)
+            yield None if head is None else SqliteSnapshot(reader, head)
+
+    @contextmanager
+    def _viewing(self) -> Generator[Database]:
+        """A connection to read with, whose reads are all of one moment."""
         with self._reading() as reader:
             outermost = not reader.in_transaction  # a private database has one connection for nested views too
             if outermost:
                 reader.run("BEGIN")
             try:
-                head = _find_head(reader, of)
-                yield None if head is None else SqliteSnapshot(reader, head)
+                yield reader
             finally:
                 if outermost:
                     reader.roll_back()
@@ -236,6 +266,24 @@ class SqliteStorage:
         with self._exclusive():
             self._writer.run(STATEMENTS["keep_setting"], {"name": name, "value": value})
 
+    def begin_text(self, version: str) -> None:
+        with self._writing_alone() as writer:
+            fulltext.begin(writer, version)
+
+    def finish_text(self, version: str) -> None:
+        with self._writing_alone() as writer:
+            fulltext.finish(writer, version)
+
+    def drop_text(self) -> None:
+        with self._writing_alone() as writer:
+            fulltext.drop(writer)
+
+    def find_text(
+        self, tenant: str, terms: Sequence[str], *, version: str, kinds: Collection[int] | None = None
+    ) -> TextMatches | None:
+        with self._viewing() as reader:
+            return fulltext.find(reader, tenant, terms, version, kinds)
+
     def stats(self) -> StorageStats:
         with self._reading() as reader:
             counts = reader.rows(STATEMENTS["stats"])[0]
@@ -244,32 +292,24 @@ class SqliteStorage:
         return StorageStats(*counts, size_bytes=pages if self._private else files_bytes)
 
     def check(self) -> list[str]:
-        with self._reading() as reader:
+        with self._viewing() as reader:
             try:
                 findings = [text for (text,) in reader.rows("PRAGMA integrity_check")]
+                return [text for text in findings if text != "ok"] or fulltext.check(reader)
             except StorageError as error:
                 return [str(error)]
-        return [] if findings == ["ok"] else findings
 
     # --- Destroying ---------------------------------------------------------------------------------------------------
 
     def drop_tenant(self, name: str, pending: PendingClean) -> bool:
-        with self._exclusive():
-            writer = self._writer
-            self._set_synchronous("FULL")
-            writer.run("BEGIN IMMEDIATE")
-            try:
-                found = writer.row(STATEMENTS["find_tenant"], {"name": name})
-                if found is not None:
-                    bindings = {"tenant_no": found[0]}
-                    if writer.integer(STATEMENTS["count_names_of_tenant"], bindings):
-                        raise ConflictError(f"tenant {name!r} still has scopes: erase them first")
-                    writer.run(STATEMENTS["drop_tenant"], bindings)
-                    writer.run(STATEMENTS["await_clean"], tuple(pending))
-                writer.run("COMMIT")
-            except BaseException:
-                writer.roll_back()
-                raise
+        with self._writing_alone() as writer:
+            found = writer.row(STATEMENTS["find_tenant"], {"name": name})
+            if found is not None:
+                bindings = {"tenant_no": found[0]}
+                if writer.integer(STATEMENTS["count_names_of_tenant"], bindings):
+                    raise ConflictError(f"tenant {name!r} still has scopes: erase them first")
+                writer.run(STATEMENTS["drop_tenant"], bindings)
+                writer.run(STATEMENTS["await_clean"], tuple(pending))
         return found is not None
 
     def find_pending(self) -> list[PendingClean]:

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import apsw
 
+from muniment.adapters.sqlite import fulltext
 from muniment.adapters.sqlite.connection import Binding, Database
 from muniment.adapters.sqlite.snapshot import SEQ_BITS, SEQ_MASK, SqliteSnapshot
 from muniment.adapters.sqlite.statements import STATEMENTS
@@ -23,6 +24,7 @@ from muniment.model.rows import (
     EraseLedger,
     Head,
     HideItems,
+    IndexText,
     KeepRequest,
     KeepVectors,
     MoveRoots,
@@ -30,6 +32,8 @@ from muniment.model.rows import (
     RaiseEpoch,
     SetUses,
     SupersedeItem,
+    TextRow,
+    UnindexText,
     Use,
 )
 
@@ -42,6 +46,13 @@ class SqliteTransaction(SqliteSnapshot):
         self.erased_ids: list[bytes] = []
         """Ids of the events whose content this transaction destroys, for the log beside the archive."""
         self.erased_whole = False
+        self._keeps_text: bool | None = None
+
+    @property
+    def keeps_text(self) -> bool:
+        if self._keeps_text is None:
+            self._keeps_text = fulltext.keeps_text(self._database)
+        return self._keeps_text
 
     def append(self, events: Sequence[NewEvent], edge: bytes) -> None:
         head = self._head
@@ -91,6 +102,10 @@ class SqliteTransaction(SqliteSnapshot):
             case AddItems(rows):
                 shift = self._head.scope_no << SEQ_BITS
                 self._many("insert_item", [(shift | row.seq, *row[1:]) for row in rows])
+            case IndexText(texts):
+                self._move_text("index_text", texts)
+            case UnindexText(texts):
+                self._move_text("unindex_text", texts)
             case HideItems(seqs, at_seq):
                 for seq in seqs:
                     self._run("hide_item", place=self._place(seq), at_seq=at_seq)
@@ -122,6 +137,10 @@ class SqliteTransaction(SqliteSnapshot):
                 self._erase_events(events)
             case EraseLedger(at_us):
                 self._erase_ledger(at_us)
+
+    def _move_text(self, statement: str, texts: Sequence[TextRow]) -> None:
+        if self.keeps_text:
+            self._many(statement, [(self._place(row.seq), fulltext.text_of(row.terms)) for row in texts])
 
     def _erase_events(self, events: Sequence[tuple[int, bytes]]) -> None:
         places: list[tuple[Binding, ...]] = [(self._place(seq),) for seq, _ in events]

@@ -366,3 +366,44 @@ SELECT (SELECT count(*) FROM tenants WHERE name IS NOT NULL), (SELECT count(*) F
 -- name: keep_setting
 INSERT INTO settings (name, value) VALUES (:name, :value)
 ON CONFLICT (name) DO UPDATE SET value = excluded.value;
+
+-- Full text. Its tables are there unless the setting `fulltext` says `off` or is missing.
+
+-- name: find_setting
+SELECT value FROM settings WHERE name = :name;
+
+-- name: index_text
+INSERT INTO fulltext (rowid, terms)
+SELECT ?1, ?2 WHERE NOT EXISTS (SELECT 1 FROM fulltext_docsize WHERE id = ?1);
+
+-- name: unindex_text
+INSERT INTO fulltext (fulltext, rowid, terms)
+SELECT 'delete', ?1, ?2 WHERE EXISTS (SELECT 1 FROM fulltext_docsize WHERE id = ?1);
+
+-- name: sum_text
+SELECT coalesce(sum(t.documents), 0), coalesce(sum(t.length), 0)
+FROM names AS n JOIN text_totals AS t ON t.scope_no = n.scope_no
+WHERE n.tenant_no = :tenant_no AND (:kinds = -1 OR (:kinds >> t.kind) & 1);
+
+-- name: bound_scopes
+SELECT coalesce(min(scope_no), 1), coalesce(max(scope_no), 0) FROM names WHERE tenant_no = :tenant_no;
+
+-- name: find_text
+SELECT f.rowid
+FROM fulltext AS f CROSS JOIN items AS i ON i.place = f.rowid
+WHERE f.fulltext MATCH :term AND f.rowid BETWEEN :first AND :last
+    AND f.rowid >> 32 IN (SELECT scope_no FROM names WHERE tenant_no = :tenant_no)
+    AND i.deleted_seq IS NULL AND i.superseded_seq IS NULL AND (:kinds = -1 OR (:kinds >> i.kind) & 1)
+ORDER BY f.rowid;
+
+-- name: optimize_text
+INSERT INTO fulltext (fulltext) VALUES ('optimize');
+
+-- name: count_stray_text
+SELECT count(*) FROM fulltext_docsize AS d WHERE NOT EXISTS (SELECT 1 FROM items AS i WHERE i.place = d.id);
+
+-- name: count_stray_instances
+SELECT count(*) FROM fulltext_instances AS f WHERE NOT EXISTS (SELECT 1 FROM items AS i WHERE i.place = f.doc);
+
+-- name: count_missing_text
+SELECT count(*) FROM items AS i WHERE NOT EXISTS (SELECT 1 FROM fulltext_docsize AS d WHERE d.id = i.place);
