@@ -64,7 +64,7 @@ def build_written(messages: Sequence[Message]) -> list[Written]:
             known=Known(),
         )
         (row,) = placed.rows
-        (change,) = placed.changes
+        change, *_ = placed.changes
         assert isinstance(change, AddItems)
         (item,) = change.rows
         spot = 1 << 32 | row.seq
