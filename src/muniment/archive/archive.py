@@ -234,7 +234,7 @@ class Archive:
         It makes searches of a whole tenant fast and changes nothing that they find. Others may write meanwhile. Call
         it again after it was cut short: it goes on.
 
-        Cost: about 30 µs an item to build.
+        Cost: about 60 µs an item to build.
         """
         if wanted not in (True, False):
             raise UsageError(f"full text is wanted or not: True or False, not {wanted!r}")

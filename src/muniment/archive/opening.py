@@ -52,7 +52,7 @@ def open_archive(
 
     `fulltext=True` keeps an index of words over all scopes, which makes searches of a whole tenant fast and changes
     nothing that they find; `False` drops it, `None` leaves it as it is. It is off in a new archive. What is missing in
-    it is indexed here, which takes about 30 µs an item.
+    it is indexed here, which takes about 60 µs an item.
 
     Raises: StorageUnavailableError when there is nothing to open or the folder cannot be written; StorageError for a
             file that is not an archive; SchemaMismatchError for one of a newer version; IntegrityError for a damaged
