@@ -84,12 +84,22 @@ class Running:
         """Ctrl-C, and what is left to come."""
         self.process.send_signal(signal.SIGINT)
         assert self.process.stderr is not None
-        err = self.process.stderr.read().decode()
         code = self.process.wait(DEADLINE_S)
+        err = self.process.stderr.read().decode()
         rest: list[str] = []
         while (line := self._lines.get(timeout=DEADLINE_S)) is not None:
             rest.append(line)
         return Result(code, "".join(rest), err)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _interrupts_reach_commands() -> Iterator[None]:
+    """A shell starts what runs in the background deaf to Ctrl-C, and its children inherit that: hear it again here."""
+    before = signal.getsignal(signal.SIGINT)
+    if before is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 class Cli:
