@@ -366,6 +366,8 @@ class Memory(Ledger):
 
     def _embed(self, events: Sequence[Event], on_embed_error: OnEmbedError | None) -> Embedded | None:
         """The vectors of the content among the events, by index; None where it is stored without."""
+        if not self._engine.vectors.has_embedder:
+            return None
         texts = [(at, text) for at, event in enumerate(events) if (text := embedded_text(event))]
         found = self._engine.vectors.embed_items([text for _, text in texts], on_error=on_embed_error)
         if found is None:

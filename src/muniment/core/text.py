@@ -248,7 +248,9 @@ class TermHasher:
         try:
             return b"".join([known[term] for term in terms])
         except KeyError:
-            return b"".join([self.hash_term(term) for term in terms])
+            # Most of them are known all the same.
+            find = known.get
+            return b"".join([find(term) or self.hash_term(term) for term in terms])
 
     def numbers_of(self, terms: Sequence[str]) -> tuple[int, ...]:
         """The hashes as unsigned 64-bit integers, as queries hand them to the index."""
