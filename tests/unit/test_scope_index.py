@@ -344,3 +344,13 @@ def test_threads_search_while_one_adds() -> None:
         for seq in range(40, 300):
             index.extend([row(seq, "what failed", session=seq // 20)])
         assert all(looks)
+
+
+def test_a_term_that_only_hidden_rows_hold_changes_nothing() -> None:
+    """Found by the property test: a later row's term stood among those that tell something, and emptied the past."""
+    turns = [Row(seq, 1, 0, 0, 0, 102, ALIVE, b"\x02" + bytes(7)) for seq in (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12)]
+    later = Row(13, 1, 0, 0, 0, 101, ALIVE, b"\x01" + bytes(7))
+    query = Query(terms=(2, 1), names=(2,))
+    then = ScopeIndex(turns).search(query, 20)
+    assert then
+    assert ScopeIndex([*turns, later]).search(query, 20, as_of=12) == then

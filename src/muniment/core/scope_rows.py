@@ -280,7 +280,10 @@ def _build_view(state: State, as_of: int | None, kinds: frozenset[int] | None) -
 
 
 def visible_postings(state: State, view: View, terms: Sequence[int]) -> list[Posting]:
-    """The visible rows that hold each term, in the order of the terms; a term may have a posting per segment."""
+    """The visible rows that hold each term, in the order of the terms; a term may have a posting per segment.
+
+    A term that only hidden rows hold has none, as if those had never been there.
+    """
     wanted = np.array(terms, dtype=np.uint64)
     found = [posting for segment in state.segments for posting in segment.find(wanted)]
     if len(state.segments) > 1:
@@ -288,4 +291,4 @@ def visible_postings(state: State, view: View, terms: Sequence[int]) -> list[Pos
     if view.visible is None:
         return found
     visible = [(posting, view.visible[posting.rows]) for posting in found]
-    return [Posting(one.term, one.rows[seen], one.frequencies[seen]) for one, seen in visible]
+    return [Posting(one.term, one.rows[seen], one.frequencies[seen]) for one, seen in visible if seen.any()]
