@@ -15,6 +15,7 @@ QUICK: Final[Mapping[str, Sequence[str]]] = {
     "retrieval": (),
     "search": (),
     "erase": (),
+    "portable": (),
 }
 """Each bench and the options of its quick run. Those that need data say so where it is missing."""
 
